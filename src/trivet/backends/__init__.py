@@ -1,0 +1,1 @@
+"""Artifacts out: one package per target, and what they share."""

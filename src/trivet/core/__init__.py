@@ -1,0 +1,1 @@
+"""Values without a graph: element types, quantization, intervals, axis rules, locations, bytes."""

@@ -1,0 +1,36 @@
+"""Where a value comes from in the user's file, for messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator of an imported network: its index in the file, its foreign kind, its name (may be empty)."""
+
+    file: str
+    index: int
+    kind: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        label = f" '{self.name}'" if self.name else ""
+        return f"{self.file}: operator {self.index} {self.kind}{label}"
+
+
+@dataclass(frozen=True, slots=True)
+class TextSpan:
+    """A stretch of a text file; lines and columns count from 1, the end is exclusive."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+Location = Operator | TextSpan

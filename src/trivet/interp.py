@@ -1,0 +1,56 @@
+"""Runs a graph with the operators' own meaning: the oracle that every pass, plan and backend is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from trivet.ir.graph import Graph, Node, Value
+from trivet.ir.op import Array
+
+Observer = Callable[[Value, Array], None]
+"""Called with every value and its array, inputs and constants left out."""
+
+
+def run(
+    graph: Graph,
+    inputs: Sequence[Array],
+    states: Sequence[Array] | None = None,
+    observe: Observer | None = None,
+) -> tuple[list[Array], list[Array]]:
+    """Outputs and next states for `inputs` (storage order) and `states` (None: the initial ones)."""
+    current = [state.initial for state in graph.states] if states is None else list(states)
+    arrays: dict[int, Array] = {}
+    for value, array in zip(graph.inputs, inputs, strict=True):
+        check_array(value, array)
+        arrays[id(value)] = array
+    for state, array in zip(graph.states, current, strict=True):
+        arrays[id(state.read)] = array
+    for node in graph.nodes:
+        for value, array in zip(node.outputs, run_node(node, arrays), strict=True):
+            arrays[id(value)] = array
+            if observe is not None:
+                observe(value, array)
+    outputs = [_lookup(arrays, value) for value in graph.outputs]
+    return outputs, [_lookup(arrays, state.written) for state in graph.states]
+
+
+def run_node(node: Node, arrays: dict[int, Array]) -> tuple[Array, ...]:
+    """The results of one node, checked against its declared types."""
+    results = node.op.evaluate(tuple(_lookup(arrays, v) for v in node.inputs), node.input_types)
+    for value, array in zip(node.outputs, results, strict=True):
+        check_array(value, array)
+    return results
+
+
+def check_array(value: Value, array: Array) -> None:
+    """Assert that an array is what a value's type says."""
+    expected = value.type
+    assert array.shape == expected.shape and array.dtype == expected.dtype.numpy, (
+        f"%{value.name} is {expected}, got {np.dtype(array.dtype).name}{list(array.shape)}"
+    )
+
+
+def _lookup(arrays: dict[int, Array], value: Value) -> Array:
+    return value.data if value.data is not None else arrays[id(value)]

@@ -1,0 +1,1 @@
+"""The graph: operators' contract, values, nodes, invariants, text form."""

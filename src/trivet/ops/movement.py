@@ -1,0 +1,293 @@
+"""Operators that move elements without computing on them. Quantization travels along unchanged."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+import numpy as np
+
+from trivet.core.dtype import I32, I64
+from trivet.core.quant import Quant
+from trivet.ir.op import Arrays, Op, broadcast_shapes, require
+from trivet.ir.types import Shape, TensorType, Types
+
+
+def _moved(x: TensorType, shape: Shape) -> TensorType:
+    """Another shape, for operators that need a per-tensor quantization."""
+    require(x.quant is None or x.quant.is_per_tensor, f"{x} is quantized per channel")
+    return x.with_shape(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape(Op):
+    """The same elements in the same order under another shape.
+
+    x: [...] -> y: `shape`
+    """
+
+    shape: Shape
+    name: ClassVar[str] = "reshape"
+    views_input: ClassVar[bool] = True
+
+    def infer(self, types: Types) -> Types:
+        require(len(types) == 1, "reshape takes one operand")
+        (x,) = types
+        require(math.prod(self.shape) == x.elements, f"reshape of {x} to {list(self.shape)} changes the element count")
+        return (_moved(x, self.shape),)
+
+    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
+        return (arrays[0].reshape(self.shape),)
+
+
+@dataclass(frozen=True, slots=True)
+class Transpose(Op):
+    """Axes in another order: axis i of the result is axis perm[i] of the operand."""
+
+    perm: tuple[int, ...]
+    name: ClassVar[str] = "transpose"
+
+    def infer(self, types: Types) -> Types:
+        require(len(types) == 1, "transpose takes one operand")
+        (x,) = types
+        require(sorted(self.perm) == list(range(x.rank)), f"transpose {self.perm} is no permutation of {x.rank} axes")
+        quant = x.quant
+        if quant is not None and quant.axis is not None:
+            quant = quant.with_axis(self.perm.index(quant.axis))
+        return (TensorType(x.dtype, tuple(x.shape[p] for p in self.perm), quant),)
+
+    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
+        return (np.ascontiguousarray(arrays[0].transpose(self.perm)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Concat(Op):
+    """Operands one after the other along an axis; all have the same element type and quantization.
+
+    x_i: [..., S_i, ...] -> y: [..., sum S_i, ...]
+    """
+
+    axis: int
+    name: ClassVar[str] = "concat"
+
+    def infer(self, types: Types) -> Types:
+        require(len(types) >= 1, "concat takes at least one operand")
+        first = types[0]
+        require(0 <= self.axis < first.rank, f"concat axis {self.axis} is outside rank {first.rank}")
+        for other in types[1:]:
+            require(
+                other.dtype is first.dtype and other.rank == first.rank, f"concat does not take {first} with {other}"
+            )
+            require(other.quant == first.quant, f"concat operands differ in quantization: {first.quant}, {other.quant}")
+            rest = [i for i in range(first.rank) if i != self.axis]
+            require(all(other.shape[i] == first.shape[i] for i in rest), f"concat does not take {first} with {other}")
+        shape = list(first.shape)
+        shape[self.axis] = sum(t.shape[self.axis] for t in types)
+        return (_moved(first, tuple(shape)),)
+
+    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
+        return (np.concatenate(arrays, self.axis),)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice(Op):
+    """A regular part: index i of axis a of the result is index starts[a] + i*steps[a] of the operand.
+
+    x: [...] -> y: `sizes`; steps may be negative.
+    """
+
+    starts: tuple[int, ...]
+    sizes: Shape
+    steps: tuple[int, ...]
+    name: ClassVar[str] = "slice"
+
+    def infer(self, types: Types) -> Types:
+        require(len(types) == 1, "slice takes one operand")
+        (x,) = types
+        require(len(self.starts) == len(self.sizes) == len(self.steps) == x.rank, f"slice needs {x.rank} axes")
+        for axis, (start, size, step) in enumerate(zip(self.starts, self.sizes, self.steps, strict=True)):
+            last = start + (size - 1) * step
+            inside = 0 <= start < x.shape[axis] and 0 <= last < x.shape[axis]
+            require(step != 0 and size >= 0 and (size == 0 or inside), f"slice leaves axis {axis} of {x}")
+        return (_moved(x, self.sizes),)
+
+    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
+        (x,) = arrays
+        for axis, (start, size, step) in enumerate(zip(self.starts, self.sizes, self.steps, strict=True)):
+            x = np.take(x, start + np.arange(size) * step, axis)
+        return (np.ascontiguousarray(x),)
+
+
+class PadMode(Enum):
+    """What padding holds: one value, the border element, or the mirrored tensor without / with its border."""
+
+    CONSTANT = "constant"
+    EDGE = "edge"
+    REFLECT = "reflect"
+    SYMMETRIC = "symmetric"
+
+
+@dataclass(frozen=True, slots=True)
+class Pad(Op):
+    """Elements added before and after each axis; `value` is a stored value.
+
+    x: [...] -> y: [before + size + after for each axis]
+    """
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    value: float = 0
+    mode: PadMode = PadMode.CONSTANT
+    name: ClassVar[str] = "pad"
+
+    def infer(self, types: Types) -> Types:
+        require(len(types) == 1, "pad takes one operand")
+        (x,) = types
+        require(len(self.before) == len(self.after) == x.rank, f"pad needs {x.rank} axes")
+        require(min((*self.before, *self.after), default=0) >= 0, "pad takes no negative padding")
+        if self.mode in (PadMode.REFLECT, PadMode.SYMMETRIC):
+            spare = 1 if self.mode is PadMode.REFLECT else 0
+            limit = all(max(b, a) <= d - spare for b, a, d in zip(self.before, self.after, x.shape, strict=True))
+            require(limit, f"{self.mode.value} padding is wider than {x}")
+        return (_moved(x, tuple(b + d + a for b, d, a in zip(self.before, x.shape, self.after, strict=True))),)
+
+    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
+        (x,) = arrays
+        widths = tuple(zip(self.before, self.after, strict=True))
+        if self.mode is PadMode.CONSTANT:
+            return (np.pad(x, widths, constant_values=x.dtype.type(self.value)),)
+        return (np.pad(x, widths, mode=self.mode.value),)
+
+
+@dataclass(frozen=True, slots=True)
+class Expand(Op):
+    """Axes of extent one repeated.
+
+    x: broadcasts to `shape` -> y: `shape`
+    """
+
+    shape: Shape
+    name: ClassVar[str] = "expand"
+
+    def infer(self, types: Types) -> Types:
+        require(len(types) == 1, "expand takes one operand")
+        (x,) = types
+        require(broadcast_shapes(x.shape, self.shape) == self.shape, f"{x} does not broadcast to {list(self.shape)}")
+        return (_moved(x, self.shape),)
+
+    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
+        return (np.ascontiguousarray(np.broadcast_to(arrays[0], self.shape)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile(Op):
+    """The whole operand repeated along each axis.
+
+    x: [...] -> y: [size * repeats for each axis]
+    """
+
+    repeats: tuple[int, ...]
+    name: ClassVar[str] = "tile"
+
+    def infer(self, types: Types) -> Types:
+        require(len(types) == 1 and len(self.repeats) == types[0].rank, "tile takes one operand and a count per axis")
+        (x,) = types
+        return (_moved(x, tuple(d * r for d, r in zip(x.shape, self.repeats, strict=True))),)
+
+    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
+        return (np.tile(arrays[0], self.repeats),)
+
+
+@dataclass(frozen=True, slots=True)
+class Gather(Op):
+    """Slices along an axis, chosen by index.
+
+    x: [A.., S, B..], indices: i32 or i64 [I..] in [-S, S) -> y: [A.., I.., B..]
+    """
+
+    axis: int
+    name: ClassVar[str] = "gather"
+
+    def infer(self, types: Types) -> Types:
+        require(len(types) == 2, f"gather takes 2 operands, got {len(types)}")
+        x, indices = types
+        require(0 <= self.axis < x.rank, f"gather axis {self.axis} is outside rank {x.rank}")
+        require(indices.dtype in (I32, I64), f"gather takes i32 or i64 indices, got {indices}")
+        return (_moved(x, (*x.shape[: self.axis], *indices.shape, *x.shape[self.axis + 1 :])),)
+
+    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
+        x, indices = arrays
+        return (np.take(x, indices, self.axis),)
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceToDepth(Op):
+    """Blocks of pixels become channels.
+
+    x: [N, H*b, W*b, C] -> y: [N, H, W, b*b*C], block row, block column, channel
+    """
+
+    block: int
+    name: ClassVar[str] = "space_to_depth"
+
+    def infer(self, types: Types) -> Types:
+        require(len(types) == 1 and types[0].rank == 4 and self.block > 0, "space_to_depth takes one [N, H, W, C]")
+        n, h, w, c = types[0].shape
+        require(
+            h % self.block == 0 and w % self.block == 0, f"space_to_depth by {self.block} does not divide {types[0]}"
+        )
+        return (_moved(types[0], (n, h // self.block, w // self.block, c * self.block**2)),)
+
+    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
+        n, h, w, c = types[0].shape
+        b = self.block
+        blocks = arrays[0].reshape(n, h // b, b, w // b, b, c).transpose(0, 1, 3, 2, 4, 5)
+        return (np.ascontiguousarray(blocks).reshape(n, h // b, w // b, b * b * c),)
+
+
+@dataclass(frozen=True, slots=True)
+class DepthToSpace(Op):
+    """Channels become blocks of pixels.
+
+    x: [N, H, W, b*b*C] -> y: [N, H*b, W*b, C]; `channel_major` reads channels as (C, b, b), else as (b, b, C).
+    """
+
+    block: int
+    channel_major: bool = False
+    name: ClassVar[str] = "depth_to_space"
+
+    def infer(self, types: Types) -> Types:
+        require(len(types) == 1 and types[0].rank == 4 and self.block > 0, "depth_to_space takes one [N, H, W, C]")
+        n, h, w, c = types[0].shape
+        require(c % self.block**2 == 0, f"depth_to_space by {self.block} does not divide {types[0]}")
+        return (_moved(types[0], (n, h * self.block, w * self.block, c // self.block**2)),)
+
+    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
+        n, h, w, c = types[0].shape
+        b, depth = self.block, c // self.block**2
+        if self.channel_major:
+            blocks = arrays[0].reshape(n, h, w, depth, b, b).transpose(0, 1, 4, 2, 5, 3)
+        else:
+            blocks = arrays[0].reshape(n, h, w, b, b, depth).transpose(0, 1, 3, 2, 4, 5)
+        return (np.ascontiguousarray(blocks).reshape(n, h * b, w * b, depth),)
+
+
+@dataclass(frozen=True, slots=True)
+class Reinterpret(Op):
+    """The same stored integers under another quantization: no arithmetic.
+
+    x: quantized or plain integers [...] -> y: the same shape and element type, quantization `out`
+    """
+
+    out: Quant | None
+    name: ClassVar[str] = "reinterpret"
+    views_input: ClassVar[bool] = True
+
+    def infer(self, types: Types) -> Types:
+        require(len(types) == 1 and types[0].dtype.is_integer, "reinterpret takes one integer operand")
+        return (TensorType(types[0].dtype, types[0].shape, self.out),)
+
+    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
+        return arrays

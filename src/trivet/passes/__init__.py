@@ -1,0 +1,1 @@
+"""Graph to graph: the pass manager, the specs between passes, and one pass a file."""
