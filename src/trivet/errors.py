@@ -12,8 +12,8 @@ from collections.abc import Sequence
 class CompileError(Exception):
     """A model, file or budget that cannot be compiled.
 
-    `message` says what was found and what is accepted, `where` names the place in the source model, and `hint` says what
-    to do next.
+    `message` says what was found and what is accepted, `where` names the place in the source model, and `hint` says
+    what to do next.
     """
 
     def __init__(self, message: str, *, where: object = None, hint: str | None = None) -> None:

@@ -72,7 +72,7 @@ class Sliding:
 
 @dataclass(frozen=True, slots=True)
 class Upsampled:
-    """A rational view: output index o reads from floor((o*num + offset)/den) on, `taps` indices, clamped to the operand.
+    """A rational view: output index o reads `taps` indices from floor((o*num + offset)/den) on, clamped to the operand.
 
     Nearest by f: num 1, den f, offset 0, taps 1. Bilinear by f with half pixels: num 2, den 2f, offset 1 - f, taps 2.
     """
