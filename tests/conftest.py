@@ -1,0 +1,35 @@
+"""Fixtures for the whole suite: the directory of real networks, and Hypothesis profiles."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "default", max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("deep", max_examples=2000, deadline=None)
+settings.load_profile(os.environ.get("TRIVET_HYPOTHESIS", "default"))
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+def shared_directory() -> Path | None:
+    """The directory of real networks and cases: $TRIVET_SHARED, else `shared` beside the checkout."""
+    path = Path(os.environ.get("TRIVET_SHARED", CHECKOUT.parent / "shared"))
+    return path if (path / "models" / "INDEX.tsv").is_file() else None
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Skips the test where the directory is absent; TRIVET_REQUIRE_SHARED=1 makes that a failure."""
+    path = shared_directory()
+    if path is None:
+        message = "the directory of real networks is absent: set TRIVET_SHARED, or put `shared` beside the checkout"
+        if os.environ.get("TRIVET_REQUIRE_SHARED") == "1":
+            pytest.fail(message)
+        pytest.skip(message)
+    return path
