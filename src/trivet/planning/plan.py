@@ -33,14 +33,15 @@ class BufferKind(Enum):
     ACTIVATION = "activation"
     RING = "ring"
     SCRATCH = "scratch"
+    COUNTERS = "counters"
     STATE = "state"
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Bytes of a region that are in use from step `birth` to step `death`, both included.
+    """Bytes of a region that are in use from stream `birth` to stream `death`, both included.
 
-    `offset` counts from the start of the region.
+    Streams are counted over all stages. `offset` counts from the start of the region.
     """
 
     name: str
@@ -74,45 +75,85 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Which rows of an operand one firing reads: from floor((s*stride - before)*1/divisor) on, `extent` rows, clipped.
+    """Which rows of an operand the output row r of a step reads, and which step of the stream makes them.
 
-    `column` and `width` select part of each row (width 0: all of it).
+    The taps are rows floor((r*stride - before) / divisor) + k*dilation, k in [0, taps), as far as they lie inside the
+    operand's `height` rows; `clamped` moves taps outside to the nearest row instead (resize). `source` is the index of
+    the step that makes the operand, None where it is complete before the stream starts. `column` and `width` select
+    part of each row (width 0: all of it).
     """
 
     operand: int
-    stride: int
-    before: int
-    extent: int
+    source: int | None
     height: int
+    stride: int = 1
+    before: int = 0
+    taps: int = 1
+    dilation: int = 1
     divisor: int = 1
+    clamped: bool = False
     column: int = 0
     width: int = 0
+
+    def first(self, row: int) -> int | None:
+        """The first operand row that output row `row` reads, None if it reads none."""
+        start = (row * self.stride - self.before) // self.divisor
+        if self.clamped:
+            return min(max(start, 0), self.height - 1)
+        skipped = max(0, -(start // self.dilation))
+        first = start + skipped * self.dilation
+        return first if skipped < self.taps and first < self.height else None
+
+    def last(self, row: int) -> int | None:
+        """The last operand row that output row `row` reads, None if it reads none."""
+        end = (row * self.stride - self.before) // self.divisor + (self.taps - 1) * self.dilation
+        if self.clamped:
+            return min(max(end, 0), self.height - 1)
+        skipped = max(0, -((self.height - 1 - end) // self.dilation))
+        last = end - skipped * self.dilation
+        return last if skipped < self.taps and last >= 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One kernel: `node` fires `firings` times, `rows` output rows each (the last may be short).
+    """One kernel: `node` fires `firings` times; firing f makes output rows [f*rows, (f+1)*rows), the last maybe fewer.
 
-    `scratch` is the buffer of its work space, if it needs one. `edges` are empty for a step that executes whole.
+    `rows` None: one firing makes everything, and `edges` are empty. A step that `accumulates` counts rows of its first
+    operand instead (a mean over rows): it keeps sums in its scratch and writes its result in the last firing. Fewer
+    firings than rows: nobody reads the rest. `scratch` is the buffer of its work space, if it needs one.
     """
 
     node: Node
     firings: int = 1
     rows: int | None = None
+    accumulates: bool = False
     scratch: int | None = None
     edges: tuple[Edge, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Steps that run interleaved, in topological order."""
+    """Steps that run interleaved, listed in topological order.
+
+    One loop is the schedule, in planner, checker, simulator and C alike:
+
+        while any step is unfinished:
+            for step in steps:
+                while step is unfinished and its rows are there and its slot is free: fire it
+
+    Its rows are there when, for every edge with a source, `last` of the firing's last row has been made. Its slot is
+    free when it writes no ring or when, for every row w of the firing, no step of the stream still reads row w - depth
+    or an earlier one from a view of the same buffer. `counters` is the buffer of the loop's state, two 16-bit numbers a
+    step; a stream of one step that fires once has none.
+    """
 
     steps: tuple[Step, ...]
+    counters: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Copy of a whole value between a buffer in slow memory and one in fast memory."""
+    """Copy of a whole value from one buffer to another: between memories, or a written state to its place."""
 
     value: Value
     source: View
@@ -129,10 +170,24 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class Overlap:
+    """Buffers that share bytes while both are in use, since what is overwritten has been read for the last time.
+
+    Safe as long as offset(upper) - offset(lower) >= `distance` (or they are disjoint): `lower` is written in rising
+    order in the stream in which `upper` is read for the last time.
+    """
+
+    lower: int
+    upper: int
+    distance: int
+
+
+@dataclass(frozen=True, slots=True)
 class ExecutionPlan:
     """Everything that a backend needs beside the graph. Constants have no view: they live with the plan.
 
-    `views` maps id(value) to where the value lives.
+    `views` maps id(value) to where the value lives. A node whose result is a view of its operands' bytes (reshape,
+    concat or slice of contiguous memory) has no step.
     """
 
     graph: Graph
@@ -140,6 +195,7 @@ class ExecutionPlan:
     buffers: tuple[Buffer, ...]
     views: dict[int, View]
     regions: tuple[Region, ...]
+    overlaps: tuple[Overlap, ...] = ()
 
     def steps(self) -> Iterator[Step]:
         """Every step in order of execution."""
@@ -163,5 +219,8 @@ class KernelNeeds(Protocol):
         ...
 
     def computes_rows(self, node: Node) -> bool:
-        """True iff the kernel can make any range of output rows on its own, so that the node may stream."""
+        """True iff the kernel can make any range of output rows on its own, so that the node may stream.
+
+        For an operator that reduces the rows of its operand: iff it can take them one range after the other.
+        """
         ...
