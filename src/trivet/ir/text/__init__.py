@@ -1,1 +1,1 @@
-"""text."""
+"""The text form of a graph (`.tir`): what is printed reads back as the same graph."""

@@ -1,0 +1,106 @@
+"""The structural invariants of a graph, checked after every pass."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from trivet.ir.graph import Graph, Node, Value
+from trivet.ir.op import TypeMismatch
+
+
+class BrokenGraph(AssertionError):
+    """The graph contradicts itself: a fault of the pass that made it."""
+
+
+def verify(graph: Graph) -> None:
+    """Check definitions, use lists, types and ports.
+
+    Raises: BrokenGraph naming the first violation.
+    """
+    for violation in violations(graph):
+        raise BrokenGraph(violation)
+
+
+def violations(graph: Graph) -> Iterator[str]:
+    """A sentence for every broken invariant, in order of the graph."""
+    yield from _ports(graph)
+    uses: Counter[tuple[int, int, int]] = Counter()
+    defined = {id(v) for v in graph.inputs} | {id(s.read) for s in graph.states}
+    if len(defined) != len(graph.inputs) + len(graph.states):
+        yield "a value is two inputs or states at once"
+    for node in graph.nodes:
+        yield from _operands(node, defined, uses)
+        yield from _results(node, defined)
+    for value in graph.results():
+        if not value.is_constant and id(value) not in defined:
+            yield f"%{value.name} is returned and never defined"
+    yield from _state_types(graph)
+    yield from _use_lists(graph, uses)
+
+
+def _ports(graph: Graph) -> Iterator[str]:
+    for kind, values, ports in (
+        ("input", graph.inputs, graph.input_ports),
+        ("output", graph.outputs, graph.output_ports),
+    ):
+        if len(values) != len(ports):
+            yield f"{len(values)} {kind}s have {len(ports)} ports"
+        for value, port in zip(values, ports, strict=False):
+            stored = value.type.shape
+            if port.perm is not None and sorted(port.perm) != list(range(len(stored))):
+                yield f"{kind} %{value.name}: {port.perm} is no permutation"
+            elif port.type.shape != (stored if port.perm is None else tuple(stored[p] for p in port.perm)):
+                yield f"{kind} %{value.name}: {value.type} is not the port's {port.type} under {port.perm}"
+
+
+def _operands(node: Node, defined: set[int], uses: Counter[tuple[int, int, int]]) -> Iterator[str]:
+    for index, value in enumerate(node.inputs):
+        uses[id(value), id(node), index] += 1
+        if value.data is not None:
+            if value.data.shape != value.type.shape or value.data.dtype != value.type.dtype.numpy:
+                yield f"constant %{value.name} is not {value.type}"
+        elif id(value) not in defined:
+            yield f"{node!r} reads %{value.name} before it is defined"
+
+
+def _results(node: Node, defined: set[int]) -> Iterator[str]:
+    for value in node.outputs:
+        if id(value) in defined:
+            yield f"%{value.name} is defined twice"
+        if value.producer is not node or value.is_constant:
+            yield f"%{value.name} does not know that {node!r} produces it"
+        defined.add(id(value))
+    try:
+        expected = node.op.infer(node.input_types)
+    except TypeMismatch as error:
+        yield f"{node!r}: {error}"
+        return
+    declared = tuple(v.type for v in node.outputs)
+    if expected != declared:
+        yield f"{node!r} gives {expected}, declared {declared}"
+
+
+def _state_types(graph: Graph) -> Iterator[str]:
+    for state in graph.states:
+        read, written = state.read.type, state.written.type
+        if (read.dtype, read.shape) != (written.dtype, written.shape):
+            yield f"state %{state.read.name} is {read} and becomes {written}"
+        if state.initial.shape != read.shape or state.initial.dtype != read.dtype.numpy:
+            yield f"the initial value of state %{state.read.name} is not {read}"
+
+
+def _use_lists(graph: Graph, uses: Counter[tuple[int, int, int]]) -> Iterator[str]:
+    listed: Counter[tuple[int, int, int]] = Counter()
+    for value in _values(graph):
+        for use in value.uses:
+            listed[id(value), id(use.node), use.index] += 1
+    if listed != uses:
+        yield "use lists disagree with the operands"
+
+
+def _values(graph: Graph) -> Iterator[Value]:
+    yield from graph.inputs
+    yield from (state.read for state in graph.states)
+    yield from graph.constants()
+    yield from (value for node in graph.nodes for value in node.outputs)
