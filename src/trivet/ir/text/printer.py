@@ -20,7 +20,10 @@ _BARE = re.compile(r"[A-Za-z0-9_.]+")
 
 
 def print_graph(graph: Graph, elide: bool = False) -> str:
-    """The text form of a graph; `elide` leaves out the data of large constants, for reading."""
+    """The text form of a graph; `elide` leaves out the data of large constants, for reading.
+
+    A broken graph prints too, for messages: a value that is never defined has a `?` in its name.
+    """
     return _Printer(graph, elide).text()
 
 
@@ -71,7 +74,7 @@ class _Printer:
         self.names[id(value)] = name
 
     def _ref(self, value: Value) -> str:
-        return f"%{_quoted(self.names[id(value)])}"
+        return f"%{_quoted(self.names.get(id(value), f'{value.name}?'))}"
 
     def _inputs(self) -> list[str]:
         return [f"{self._ref(v)}: {print_type(v.type)}" for v in self.graph.inputs]
@@ -82,7 +85,7 @@ class _Printer:
             ("input", graph.inputs, graph.input_ports),
             ("output", graph.outputs, graph.output_ports),
         ):
-            for index, (value, port) in enumerate(zip(values, ports, strict=True)):
+            for index, (value, port) in enumerate(zip(values, ports, strict=False)):
                 if port != Port(self.names[id(value)], value.type):
                     perm = f" perm={format_value(port.perm)}" if port.perm is not None else ""
                     lines.append(f"port {kind} {index} {json.dumps(port.name)}: {print_type(port.type)}{perm}")
