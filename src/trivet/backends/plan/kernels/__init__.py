@@ -1,1 +1,16 @@
-"""kernels."""
+"""The plan backend's kernels, one file a family: parameter records, and the choice of a kernel for a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from trivet.backends.ckernels import CKernel
+from trivet.backends.plan.kernels import lookup
+from trivet.backends.plan.kernels.table import KERNELS
+
+FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
+    "lookup": lookup.FAMILY,
+}
+"""Every kernel of the runtime; ids are unique and stable."""
+
+__all__ = ["FAMILIES", "KERNELS"]

@@ -7,9 +7,19 @@
 #ifndef TRIVET_KERNEL_H
 #define TRIVET_KERNEL_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+#include "trivet/format.h"
 #include "trivet/status.h"
+
+/* A field of a parameter record: bytes of the section of constants. The loader has checked that they lie inside, and
+ * that the offset is a multiple of 16. `bytes` 0 means absent. */
+typedef struct trivet_blob {
+    uint32_t offset;
+    uint32_t bytes;
+} trivet_blob;
 
 /* A tensor of one image in memory: `height` rows of `row_bytes`, of which `depth` are kept; row r is in slot
  * r mod depth. A whole tensor has depth == height. Tensors of a rank other than 4 are one row. */
@@ -40,6 +50,69 @@ typedef struct trivet_call {
     uint8_t *scratch;            /* as many bytes as the plan declared, aligned to 16; NULL if none */
 } trivet_call;
 
+/* Makes output rows [row, row + rows). A call that accumulates counts rows of input 0 instead: it starts anew at row 0
+ * and gives its result after the last row. */
 typedef trivet_status (*trivet_run_fn)(const trivet_call *call, uint32_t row, uint32_t rows);
+
+/* A tensor as the loader knows it. `shape` is the tensor's, batch included; the rest describes one image as `run`
+ * gets it: rank 4 has shape[1] rows of shape[2] * shape[3] elements; every other rank is one row. */
+typedef struct trivet_tensor_info {
+    const uint32_t *shape;
+    uint32_t rank;
+    uint32_t dtype;
+    uint32_t row_bytes;
+    uint32_t height;
+    uint32_t depth;
+} trivet_tensor_info;
+
+/* What `check` sees. It must return OK only if no `run` with these operands can touch memory outside of them, its
+ * constants and its scratch, or has undefined behaviour, whatever the operands hold. */
+typedef struct trivet_check {
+    const void *params;
+    const uint8_t *constants;
+    const trivet_tensor_info *inputs;
+    const trivet_tensor_info *outputs;
+    uint32_t input_count;
+    uint32_t output_count;
+    uint32_t scratch_bytes;
+    uint32_t images;
+    uint32_t rows;        /* of one firing */
+    bool accumulates;
+} trivet_check;
+
+typedef trivet_status (*trivet_check_fn)(const trivet_check *check);
+
+typedef struct trivet_kernel {
+    trivet_run_fn run;      /* NULL: there is no such kernel */
+    trivet_check_fn check;
+    uint32_t params_bytes;
+    uint32_t blobs;         /* bit i: word i of the record starts a blob */
+    uint32_t by_rows;       /* 0: whole operands and one firing */
+} trivet_kernel;
+
+/* The kernel with that id, or NULL. */
+const trivet_kernel *trivet_find_kernel(uint32_t id);
+
+/* For the first lines of a `check`. */
+#define TRIVET_REQUIRE(claim)          \
+    do {                               \
+        if (!(claim)) {                \
+            return TRIVET_ERR_PARAMS;  \
+        }                              \
+    } while (0)
+
+/* The product, or the largest uint32_t if it does not fit: no size that is compared with it can be that large. */
+uint32_t trivet_product(uint32_t a, uint32_t b);
+
+/* Elements of the whole tensor. */
+uint32_t trivet_elements(const trivet_tensor_info *tensor);
+
+/* True iff rank and every extent are equal. */
+bool trivet_same_shape(const trivet_tensor_info *a, const trivet_tensor_info *b);
+
+/* The bytes of a blob field; NULL if it is absent. */
+static inline const uint8_t *trivet_blob_data(const uint8_t *constants, const trivet_blob *blob) {
+    return blob->bytes == 0 ? NULL : constants + blob->offset;
+}
 
 #endif

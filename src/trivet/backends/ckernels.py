@@ -1,0 +1,63 @@
+"""The C kernels' signatures: parameter records and calls, shared by every backend that emits C."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from trivet.backends.records import BLOB, FieldValue, Record
+from trivet.ir.graph import Value
+
+Blob: TypeAlias = npt.NDArray[np.generic]
+Params: TypeAlias = Mapping[str, FieldValue | Blob | None]
+"""Values of a parameter record: numbers, tuples for arrays, arrays (or None) for blob fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class CKernel:
+    """A kernel of the C runtime: `trivet_<name>_run` and `trivet_<name>_check`.
+
+    `id` is stable: plans name kernels by it, so it is never reused. `by_rows` says that `run` makes any range of output
+    rows and takes rings; a kernel without it gets whole tensors only.
+    """
+
+    id: int
+    name: str
+    params: Record
+    by_rows: bool = True
+
+    def blobs(self) -> tuple[int, ...]:
+        """Byte offsets of the blob fields."""
+        return tuple(o + 8 * i for o, f in self.params.layout() if f.type is BLOB for i in range(f.count))
+
+
+def _no_scratch(rows: int) -> int:
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One node as a call of a C kernel.
+
+    `operands` are the activations in the kernel's order; constants are blobs in `params`. `scratch` gives the bytes of
+    work space for a firing of so many rows. `by_rows` False keeps this call whole although its kernel could stream.
+    `images` is how often the executor calls it, once per image; None: the batch of a rank-4 result, else once.
+    `accumulates`: rows of a firing count rows of operand 0, and the result is there after the last.
+    """
+
+    kernel: CKernel
+    operands: tuple[Value, ...]
+    params: Params
+    scratch: Callable[[int], int] = field(default=_no_scratch)
+    by_rows: bool = True
+    images: int | None = None
+    accumulates: bool = False
+
+    @property
+    def streams(self) -> bool:
+        """True iff the call may be made for part of the rows."""
+        return self.by_rows and self.kernel.by_rows

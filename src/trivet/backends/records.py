@@ -1,0 +1,114 @@
+"""How a binary record is declared: named fields of fixed width, little endian, each at its natural alignment.
+
+One declaration gives the packer, the unpacker, the C struct and the rows of the docs table.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Scalar: TypeAlias = int | float
+FieldValue: TypeAlias = Scalar | tuple[Scalar, ...]
+"""One number, or one for each element of an array field; a `Pair` field is two numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """A fixed-width number, or a pair of u32: its C name, `struct` code, alignment and how many numbers it holds."""
+
+    name: str
+    c_name: str
+    code: str
+    alignment: int
+    numbers: int = 1
+
+    @property
+    def size_bytes(self) -> int:
+        return struct.calcsize("<" + self.code)
+
+
+U8 = FieldType("u8", "uint8_t", "B", 1)
+I8 = FieldType("i8", "int8_t", "b", 1)
+U16 = FieldType("u16", "uint16_t", "H", 2)
+I16 = FieldType("i16", "int16_t", "h", 2)
+U32 = FieldType("u32", "uint32_t", "I", 4)
+I32 = FieldType("i32", "int32_t", "i", 4)
+F32 = FieldType("f32", "float", "f", 4)
+BLOB = FieldType("blob", "trivet_blob", "II", 4, numbers=2)
+"""Bytes of the constants section: offset and size, both in bytes. Size 0: absent."""
+SECTION = FieldType("section", "trivet_section", "II", 4, numbers=2)
+"""Records of the file: offset in bytes and count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`count` numbers of one type (more than one: an array), and what they mean."""
+
+    name: str
+    type: FieldType
+    doc: str = ""
+    count: int = 1
+
+    @property
+    def size_bytes(self) -> int:
+        return self.type.size_bytes * self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Fields in file order; gaps for alignment are zero bytes, and the size is a multiple of 4."""
+
+    name: str
+    fields: tuple[Field, ...]
+    doc: str = ""
+
+    def layout(self) -> Iterator[tuple[int, Field]]:
+        """Each field with its byte offset."""
+        offset = 0
+        for field in self.fields:
+            offset = align(offset, field.type.alignment)
+            yield offset, field
+            offset += field.size_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        end = max((offset + field.size_bytes for offset, field in self.layout()), default=0)
+        return align(end, 4)
+
+    def offset_of(self, name: str) -> int:
+        return next(offset for offset, field in self.layout() if field.name == name)
+
+    def pack(self, values: Mapping[str, FieldValue]) -> bytes:
+        """The record's bytes; every field must be given, and nothing else."""
+        assert values.keys() == {f.name for f in self.fields}, (
+            f"{self.name} has fields {[f.name for f in self.fields]}, got {list(values)}"
+        )
+        data = bytearray(self.size_bytes)
+        for offset, field in self.layout():
+            numbers = _numbers(values[field.name])
+            assert len(numbers) == field.count * field.type.numbers, f"{self.name}.{field.name}: {len(numbers)} numbers"
+            try:
+                struct.pack_into("<" + field.type.code * field.count, data, offset, *numbers)
+            except struct.error as error:
+                raise AssertionError(f"{self.name}.{field.name} does not hold {numbers}: {error}") from error
+        return bytes(data)
+
+    def unpack(self, data: bytes | memoryview, start: int = 0) -> dict[str, FieldValue]:
+        """The fields of the record at `start`; single numbers as such, arrays and pairs as tuples."""
+        values: dict[str, FieldValue] = {}
+        for offset, field in self.layout():
+            numbers = struct.unpack_from("<" + field.type.code * field.count, data, start + offset)
+            values[field.name] = numbers[0] if len(numbers) == 1 else numbers
+        return values
+
+
+def align(offset: int, alignment: int) -> int:
+    """The least multiple of `alignment` that is not below `offset`."""
+    return -(-offset // alignment) * alignment
+
+
+def _numbers(value: FieldValue | Sequence[Scalar]) -> tuple[Scalar, ...]:
+    return (value,) if isinstance(value, (int, float)) else tuple(value)
