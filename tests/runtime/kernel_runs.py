@@ -18,6 +18,7 @@ from trivet.backends.ckernels import Call
 from trivet.backends.plan.format import DTYPES
 from trivet.backends.plan.kernels import KERNELS
 from trivet.backends.plan.pool import ConstantPool, pack_params
+from trivet.core.access import Span
 from trivet.ir.graph import Graph, Node, Value
 from trivet.ir.op import Array, Op
 from trivet.ir.types import TensorType
@@ -133,23 +134,50 @@ class KernelRun:
         self.arrays = [np.ascontiguousarray(a) for a in arrays]
         self.height = rows_of((call.operands if call.accumulates else node.outputs)[0].type)[0]
 
-    def run(self, rows: int | None = None) -> list[bytes]:
-        """The results' bytes when each firing makes `rows` rows (None: all)."""
+    def run(self, rows: int | None = None, rings: bool = False) -> list[bytes]:
+        """The results' bytes when each firing makes `rows` rows (None: all), optionally through least rings."""
         rows = rows or self.height
         results = [Memory(v.type.size_bytes) for v in self.node.outputs]
         scratch = Memory(self.call.scratch(rows))
         assert self.check(rows) == 0, "the kernel's check refuses the call"
         for image in range(self.images):
-            inputs = [
-                self.view(v, Memory_of_array(a), image, False)
-                for v, a in zip(self.call.operands, self.arrays, strict=True)
-            ]
-            outputs = [self.view(v, m, image, True) for v, m in zip(self.node.outputs, results, strict=True)]
+            inputs = [self.view(v, a.ctypes.data, image, False) for v, a in self.operands()]
+            outputs = [self.view(v, m.address, image, True) for v, m in zip(self.node.outputs, results, strict=True)]
             for row in range(0, self.height, rows):
-                self.fire(inputs, outputs, scratch, row, min(rows, self.height - row))
+                count = min(rows, self.height - row)
+                if rings:
+                    self.fire_through_rings(inputs, outputs, scratch, row, count)
+                else:
+                    self.fire(inputs, outputs, scratch, row, count)
         assert scratch.guards_are_intact(), "the kernel wrote outside its scratch"
         assert all(m.guards_are_intact() for m in results), "the kernel wrote outside its results"
         return [m.bytes.tobytes() for m in results]
+
+    def operands(self) -> list[tuple[Value, Array]]:
+        return list(zip(self.call.operands, self.arrays, strict=True))
+
+    def fire_through_rings(self, inputs: list[View], outputs: list[View], scratch: Memory, row: int, rows: int) -> None:
+        """One firing that sees only the rows that the operator's axis rules say it reads."""
+        spans = [self.reads(value, row, rows) for value in self.call.operands]
+        rings = [ring_of(view, span) for view, span in zip(inputs, spans, strict=True)]
+        made = Span(row, row + rows)
+        targets = outputs if self.call.accumulates else [ring_of(v, made, copy=False) for v in outputs]
+        self.fire([r.view for r in rings], [t if isinstance(t, View) else t.view for t in targets], scratch, row, rows)
+        for whole, target in zip(outputs, targets, strict=True):
+            if isinstance(target, Ring):
+                for r in range(row, row + rows):
+                    ctypes.memmove(whole.data + r * whole.row_bytes, target.row(r), whole.row_bytes)
+        assert all(t.memory.guards_are_intact() for t in targets if isinstance(t, Ring)), "wrote outside a ring"
+
+    def reads(self, value: Value, row: int, rows: int) -> Span:
+        """Rows of an operand that output rows [row, row + rows) need."""
+        if value.type.rank != 4:
+            return Span(0, 1)
+        if self.call.accumulates and value is self.call.operands[0]:
+            return Span(row, row + rows)
+        index = next(i for i, v in enumerate(self.node.inputs) if v is value)
+        rule = self.node.op.access(self.node.input_types)[index][1]
+        return rule.reads(Span(row, row + rows))
 
     def fire(self, inputs: list[View], outputs: list[View], scratch: Memory, row: int, rows: int) -> None:
         call = CallStruct(
@@ -179,18 +207,31 @@ class KernelRun:
         )
         return int(getattr(self.library, f"trivet_{self.call.kernel.name}_check")(ctypes.byref(check)))
 
-    def view(self, value: Value, memory: Memory | _Address, image: int, is_result: bool) -> View:
+    def view(self, value: Value, address: int, image: int, is_result: bool) -> View:
         row_bytes, height, stride = image_view(value.type, self.images, is_result)
-        return View(memory.address + image * stride, row_bytes, height, height)
+        return View(address + image * stride, row_bytes, height, height)
 
 
 @dataclass
-class _Address:
-    address: int
+class Ring:
+    """A view that keeps `depth` rows, with its memory."""
+
+    view: View
+    memory: Memory
+
+    def row(self, row: int) -> int:
+        return int(self.view.data) + row % self.view.depth * self.view.row_bytes
 
 
-def Memory_of_array(array: Array) -> _Address:  # noqa: N802
-    return _Address(array.ctypes.data)
+def ring_of(view: View, span: Span, copy: bool = True) -> Ring:
+    """A ring just deep enough for a span of rows, which it holds if `copy`; poison in every other byte."""
+    depth = max(span.size, 1)
+    memory = Memory(depth * view.row_bytes)
+    ring = Ring(View(memory.address, view.row_bytes, view.height, depth), memory)
+    if copy:
+        for r in range(span.start, span.stop):
+            ctypes.memmove(ring.row(r), view.data + r * view.row_bytes, view.row_bytes)
+    return ring
 
 
 def image_view(type_: TensorType, images: int, is_result: bool) -> tuple[int, int, int]:
@@ -212,7 +253,7 @@ def tensor_info(value: Value, images: int, is_result: bool) -> TensorInfo:
 
 
 def check_node(library: ctypes.CDLL, node: Node, arrays: Sequence[Array], relative: float | None = None) -> None:
-    """The kernel gives what the operator means, and the same bytes for bands of 1, 2 and 3 rows."""
+    """The kernel gives what the operator means, and the same bytes for 1 to 3 rows at a time, also through rings."""
     every = iter(arrays)
     operands = [v.data if v.data is not None else next(every) for v in node.inputs]
     run = KernelRun(library, node, arrays)
@@ -228,3 +269,4 @@ def check_node(library: ctypes.CDLL, node: Node, arrays: Sequence[Array], relati
     if run.call.streams:
         for rows in (1, 2, 3):
             assert run.run(rows) == whole, f"{node!r}: {rows} rows at a time differ from the whole"
+            assert run.run(rows, rings=True) == whole, f"{node!r}: {rows} rows through rings differ from the whole"
