@@ -30,7 +30,8 @@ class Span:
 class Sliding:
     """A window: output index o reads taps o*stride - before + k*dilation, k in [0, kernel).
 
-    `size` is the operand's extent. Pointwise access is a kernel of one.
+    `size` is the operand's extent. Pointwise access is a kernel of one. Where the dilation divides the stride all
+    windows share one grid of taps, and what is read starts and ends on it; elsewhere only the clip is monotone.
     """
 
     out_axis: int
@@ -53,6 +54,8 @@ class Sliding:
     def reads(self, out: Span) -> Span:
         if out.size == 0:
             return Span(0, 0)
+        if self.stride % self.dilation:
+            return self.unclipped(out).clipped(self.size)
         return Span(self._first_tap_inside(out.start), self._last_tap_inside(out.stop - 1) + 1).clipped(self.size)
 
     def missing(self, out: Span) -> tuple[int, int]:

@@ -98,6 +98,11 @@ def full_range(type_: TensorType) -> Interval:
     return Interval(type_.dtype.min, type_.dtype.max)
 
 
+def whole_region(shape: Shape) -> Region:
+    """Every index of every axis."""
+    return tuple(Span(0, size) for size in shape)
+
+
 def broadcast_shapes(*shapes: Shape) -> Shape:
     """The shape of an elementwise result (numpy's rules).
 

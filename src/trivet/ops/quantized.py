@@ -41,6 +41,17 @@ def check_bias(name: str, x: TensorType, bias: TensorType, channels: int) -> Non
     require(bias.dtype in wanted, f"{name} on {x.dtype.name} takes a bias of {wanted}, got {bias.dtype.name}")
 
 
+def check_weight(name: str, x: TensorType, w: TensorType) -> None:
+    """A weight is f32 beside f32, otherwise quantized i8 or i16.
+
+    Raises: TypeMismatch.
+    """
+    if x.dtype is F32:
+        require(w.dtype is F32, f"{name} on f32 takes f32 weights, got {w}")
+    else:
+        require(is_quantized(w), f"{name} on {x.dtype.name} takes quantized i8 or i16 weights, got {w}")
+
+
 def result(x: TensorType, shape: Shape, out: Quant | None, dtype: DType | None = None) -> TensorType:
     """The type of a result with the operand's element type (or `dtype`) and the output quantization."""
     return TensorType(dtype or x.dtype, shape, out)
