@@ -22,7 +22,7 @@ from trivet.passes.patterns import made_by
 class FoldConstants(Pass):
     """op(constants)  -->  constant, by the operator's own evaluate.
 
-    dequantize(constant) stays, because the integer form of its reader wants the stored integers; movement goes below it:
+    dequantize(constant) stays, because the integer form of its reader wants the integers; movement goes below it:
     transpose(dequantize(c))  -->  dequantize(transpose(c)), a per-channel axis moving along.
     """
 
