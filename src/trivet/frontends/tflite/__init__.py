@@ -1,1 +1,5 @@
-"""tflite."""
+"""TFLite files to graphs."""
+
+from trivet.frontends.tflite.convert import load
+
+__all__ = ["load"]

@@ -1,0 +1,103 @@
+"""The types and constant data of a file's tensors in Trivet's terms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from trivet.core.dtype import I4, I8, I16, U8, DType
+from trivet.core.quant import Quant
+from trivet.errors import InvalidModel, Unsupported
+from trivet.frontends.tflite.flatbuffer import Buffer
+from trivet.frontends.tflite.read import Quantization, Tensor
+from trivet.ir.op import Array
+from trivet.ir.types import TensorType
+
+UINT8_OFFSET = 128
+"""Stored uint8 values, and their zero points, minus this are the int8 form of the same numbers."""
+
+_QUANTIZED = (I4, I8, U8, I16)
+_MAX_ELEMENTS = 1 << 31
+
+
+def model_type(tensor: Tensor) -> TensorType:
+    """The type that the file declares, its quantization checked.
+
+    Raises: InvalidModel, Unsupported.
+    """
+    if tensor.dtype is None:
+        raise Unsupported(f"tensor '{tensor.name}' has element type {tensor.type_name}")
+    if math.prod(tensor.shape) >= _MAX_ELEMENTS:
+        raise InvalidModel(f"tensor '{tensor.name}' has the absurd shape {list(tensor.shape)}")
+    return TensorType(tensor.dtype, tensor.shape, quantization(tensor, tensor.dtype))
+
+
+def quantization(tensor: Tensor, dtype: DType, kinds: tuple[DType, ...] = _QUANTIZED) -> Quant | None:
+    """Checked parameters of a tensor whose element type is one of `kinds`.
+
+    A quantization whose only scale is zero is none. The file's quantized dimension counts on tensors of two axes and
+    more only: runtimes ignore it on vectors, and files in use carry any value there.
+
+    Raises: InvalidModel.
+    """
+    found = tensor.quantization
+    if found is None or dtype not in kinds or found.scales == (0.0,):
+        return None
+    zero_points = _zero_points(found)
+    broken = (
+        len(zero_points) != len(found.scales)
+        or not all(math.isfinite(scale) and scale >= 0 for scale in found.scales)
+        or not all(dtype.min <= z <= dtype.max for z in zero_points)
+    )
+    if broken:
+        raise InvalidModel(f"tensor '{tensor.name}' has an impossible quantization")
+    if len(found.scales) == 1:
+        return Quant(found.scales, zero_points)
+    axis = 0 if len(tensor.shape) == 1 else found.axis
+    if not 0 <= axis < len(tensor.shape) or tensor.shape[axis] != len(found.scales):
+        count = len(found.scales)
+        raise InvalidModel(f"tensor '{tensor.name}' {list(tensor.shape)} has {count} scales along axis {axis}")
+    return Quant(found.scales, zero_points, axis)
+
+
+def _zero_points(found: Quantization) -> tuple[int, ...]:
+    """One per scale; none listed means zero, one listed means the same for all."""
+    zero_points = found.zero_points or (0,)
+    return zero_points * len(found.scales) if len(zero_points) == 1 else zero_points
+
+
+def restated(type_: TensorType) -> TensorType:
+    """The type of the value that stands for a tensor: quantized uint8 is int8 with moved zero points, int4 is int8."""
+    if type_.dtype is I4:
+        return replace(type_, dtype=I8)
+    if type_.dtype is U8 and type_.quant is not None:
+        return TensorType(I8, type_.shape, type_.quant.shifted(-UINT8_OFFSET))
+    return type_
+
+
+def constant_data(tensor: Tensor, type_: TensorType, buffer: Buffer) -> Array:
+    """The tensor's elements, in the form of `restated(type_)`.
+
+    Raises: InvalidModel, Unsupported.
+    """
+    assert tensor.data is not None
+    if tensor.is_sparse:
+        raise Unsupported(f"tensor '{tensor.name}' is stored sparse", hint="store the weights dense")
+    if len(tensor.data) != type_.size_bytes:
+        raise InvalidModel(f"tensor '{tensor.name}' {type_} needs {type_.size_bytes} bytes, has {len(tensor.data)}")
+    buffer.charge(len(tensor.data))
+    if type_.dtype is I4:
+        return _unpack_nibbles(tensor.data, type_.elements).reshape(type_.shape)
+    data = np.frombuffer(tensor.data, type_.dtype.numpy.newbyteorder("<")).reshape(type_.shape)
+    if type_.dtype is U8 and type_.quant is not None:
+        return (data ^ np.uint8(UINT8_OFFSET)).view(np.int8)
+    return data.astype(type_.dtype.numpy, copy=False)
+
+
+def _unpack_nibbles(data: memoryview, elements: int) -> Array:
+    """Two elements a byte, the low nibble first, sign-extended: [elements]."""
+    packed = np.frombuffer(data, np.int8)
+    pairs = np.stack([(packed << 4).astype(np.int8) >> 4, packed >> 4], axis=-1)
+    return np.ascontiguousarray(pairs.reshape(-1)[:elements])
