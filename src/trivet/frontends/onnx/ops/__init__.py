@@ -1,1 +1,43 @@
-"""ops."""
+"""Converters of ONNX operators, one file a family. `CONVERTERS` is the whole list; nothing registers itself."""
+
+from __future__ import annotations
+
+from trivet.frontends.onnx.context import Converter
+from trivet.frontends.onnx.ops import (
+    activation,
+    control,
+    conv,
+    elementwise,
+    matmul,
+    movement,
+    normalization,
+    pool,
+    qoperator,
+    quantize,
+    reduce,
+    resize,
+    shapes,
+)
+
+_FAMILIES = (
+    activation,
+    control,
+    conv,
+    elementwise,
+    matmul,
+    movement,
+    normalization,
+    pool,
+    qoperator,
+    quantize,
+    reduce,
+    resize,
+    shapes,
+)
+
+CONVERTERS: dict[tuple[str, str], Converter] = {}
+"""By (domain, kind); ONNX's own domain is ""."""
+
+for _family in _FAMILIES:
+    assert not CONVERTERS.keys() & _family.ONNX.by_kind.keys(), "two families convert one operator"
+    CONVERTERS.update(_family.ONNX.by_kind)

@@ -1,0 +1,53 @@
+"""Why an operator without a converter is refused, and what to do instead."""
+
+from __future__ import annotations
+
+from trivet.core.source import Operator
+from trivet.errors import Unsupported
+from trivet.frontends.onnx.model import ForeignNode
+
+_RECURRENT = (
+    "recurrent operators are not converted",
+    "unroll the sequence into Gemm, Sigmoid and Tanh before exporting, with the state as input and output",
+)
+_DYNAMIC = (
+    "its scale is computed at run time from the data",
+    "quantize statically (onnxruntime.quantization.quantize_static, QDQ format), or compile the float model",
+)
+_DATA_SIZED = ("the size of its result depends on the data", "stop the model before it and do this step outside")
+_SEQUENCE = ("sequences and optionals have no fixed storage", "export with tensors as inputs and outputs")
+
+_REASONS: dict[str, tuple[str, str]] = {
+    "LSTM": _RECURRENT,
+    "GRU": _RECURRENT,
+    "RNN": _RECURRENT,
+    "Loop": ("loops are not converted", "unroll the loop before exporting"),
+    "Scan": ("loops are not converted", "unroll the loop before exporting"),
+    "DynamicQuantizeLinear": _DYNAMIC,
+    "DynamicQuantizeMatMul": _DYNAMIC,
+    "DynamicQuantizeLSTM": _DYNAMIC,
+    "MatMulInteger": _DYNAMIC,
+    "ConvInteger": _DYNAMIC,
+    "NonMaxSuppression": _DATA_SIZED,
+    "Unique": _DATA_SIZED,
+    "Compress": _DATA_SIZED,
+    "RandomNormal": ("its result is random", "feed the numbers as an input"),
+    "RandomUniform": ("its result is random", "feed the numbers as an input"),
+    "Multinomial": ("its result is random", "stop the model before it and sample outside"),
+    "Einsum": ("general contractions are not converted", "write it as MatMul with Transpose and Reshape"),
+}
+
+
+def refusal(node: ForeignNode, loc: Operator) -> Unsupported:
+    """The refusal of an operator that has no converter."""
+    if node.kind.startswith(("Sequence", "Optional")) or node.kind in ("SplitToSequence", "ConcatFromSequence"):
+        reason, hint = _SEQUENCE
+    elif node.domain.startswith("ai.onnx.ml"):
+        reason = "operators of classical machine learning are not converted"
+        hint = "export the model as a neural network, for example with hummingbird-ml"
+    else:
+        reason, hint = _REASONS.get(
+            node.kind,
+            ("there is no converter for it", "express it with elementwise operators, or stop the model before it"),
+        )
+    return Unsupported(reason, where=loc, hint=hint)
