@@ -1,0 +1,94 @@
+/* The inner loops of the int8 kernels: exact sums of products and their requantization.
+ *
+ * There is one portable set, and sets for instruction sets that the processor is asked for at run time. All of them
+ * give the same bytes.
+ */
+#ifndef TRIVET_CORE_S8_H
+#define TRIVET_CORE_S8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Output channels of a full block of packed weights. */
+#define TRIVET_LANES 16u
+
+/* How a sum becomes a stored integer. All arrays have one entry for each output channel. */
+typedef enum trivet_rounding {
+    TRIVET_ROUND_Q31,      /* Q0.31 doubling high multiply, then a rounding shift (TensorFlow Lite) */
+    TRIVET_ROUND_AWAY,     /* float64 product, half away from zero */
+    TRIVET_ROUND_EVEN      /* float64 product, half to even */
+} trivet_rounding;
+
+typedef struct trivet_requant_s8 {
+    const int32_t *bias;
+    const int32_t *mantissas; /* TRIVET_ROUND_Q31: 0, or in [2^30, 2^31) */
+    const int8_t *shifts;     /* TRIVET_ROUND_Q31: in [-31, 30]; positive means left */
+    const double *scales;     /* the others */
+    int32_t zero, lo, hi;
+    uint32_t rounding;
+    bool left_shifts; /* some shift is positive */
+} trivet_requant_s8;
+
+/* Part of the operand of a dot product: pixel p of a run reads it at data + p * stride. */
+typedef struct trivet_segment_s8 {
+    const int8_t *data;
+    size_t stride;
+    uint32_t first_step; /* where its weights start */
+} trivet_segment_s8;
+
+/* Products of runs of pixels with packed weights: [ceil(channels / 16)][steps][lanes][4], lanes 16, or in the last
+ * block the channels that are left, rounded up to a multiple of 4. A step is 4 products of every channel. */
+typedef struct trivet_gemm_s8 {
+    const int8_t *weights;
+    trivet_requant_s8 requant;
+    uint32_t channels;
+    uint32_t steps;
+    uint32_t segment_count;
+    uint32_t segment_steps; /* of each segment */
+    int32_t weight_zero;
+} trivet_gemm_s8;
+
+/* Sums over the rows of a window, channel by channel; weights: [taps][channels]. Pixel p reads tap t at
+ * taps[t].data + p * taps[t].stride; first_step has no meaning. */
+typedef struct trivet_depthwise_s8 {
+    const int8_t *weights;
+    trivet_requant_s8 requant;
+    uint32_t channels;
+    uint32_t taps;
+    int32_t weight_zero;
+} trivet_depthwise_s8;
+
+#define TRIVET_MAX_TAPS 128u
+
+typedef struct trivet_core_s8 {
+    const char *name;
+    /* out: pixel p at out + p * out_stride, `channels` bytes. */
+    void (*gemm)(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixels, int8_t *out,
+                 size_t out_stride);
+    /* out: pixel p at out + p * channels. */
+    void (*depthwise)(const trivet_depthwise_s8 *g, const trivet_segment_s8 *taps, uint32_t pixels, int8_t *out);
+} trivet_core_s8;
+
+/* The fastest set that the processor has, unless another was chosen. */
+const trivet_core_s8 *trivet_core_s8_get(void);
+
+/* For tests: set `index` of those that this processor has, from 0 (portable) on; NULL beyond the last. */
+const trivet_core_s8 *trivet_core_s8_at(uint32_t index);
+
+/* For tests: makes every kernel use set `index`, or the fastest again if there is no such set. */
+void trivet_core_s8_choose(uint32_t index);
+
+/* Requantizes `count` sums of channels channel, channel + 1, ... */
+void trivet_requantize_s8(const trivet_requant_s8 *r, uint32_t channel, const int32_t *sums, uint32_t count,
+                          int8_t *out);
+
+extern const trivet_core_s8 trivet_core_s8_portable;
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(TRIVET_PORTABLE)
+#define TRIVET_X86 1
+extern const trivet_core_s8 trivet_core_s8_avx2;
+extern const trivet_core_s8 trivet_core_s8_avx512;
+#endif
+
+#endif

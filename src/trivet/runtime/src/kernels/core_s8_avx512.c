@@ -1,0 +1,265 @@
+/* The inner loops of the int8 kernels with AVX-512 and its dot product instructions (VNNI). */
+#include "core_s8.h"
+
+#ifdef TRIVET_X86
+#include <immintrin.h>
+#include <string.h>
+
+#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,avx2")))
+#define INLINE static inline __attribute__((always_inline)) TARGET
+
+/* The parameters of 16 channels. */
+typedef struct params16 {
+    __m512i bias, mantissa, odd_mantissa, left, right, mask, half;
+} params16;
+
+INLINE params16 load_params(const trivet_requant_s8 *r, uint32_t channel, __mmask16 some) {
+    params16 p;
+    p.bias = _mm512_maskz_loadu_epi32(some, r->bias + channel);
+    p.mantissa = p.odd_mantissa = p.left = p.right = p.mask = p.half = _mm512_setzero_si512();
+    if (r->rounding == TRIVET_ROUND_Q31) {
+        __m512i shift = _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(some, r->shifts + channel));
+        p.mantissa = _mm512_maskz_loadu_epi32(some, r->mantissas + channel);
+        p.odd_mantissa = _mm512_srli_epi64(p.mantissa, 32);
+        p.left = _mm512_max_epi32(shift, _mm512_setzero_si512());
+        p.right = _mm512_max_epi32(_mm512_sub_epi32(_mm512_setzero_si512(), shift), _mm512_setzero_si512());
+        p.mask = _mm512_sub_epi32(_mm512_sllv_epi32(_mm512_set1_epi32(1), p.right), _mm512_set1_epi32(1));
+        p.half = _mm512_srli_epi32(p.mask, 1);
+    }
+    return p;
+}
+
+/* trivet_requantize_s8 with TRIVET_ROUND_Q31, before the output zero point. */
+INLINE __m512i rescale(__m512i sum, const params16 *p, bool left) {
+    const __m512i nudge = _mm512_set1_epi64(1 << 30);
+    if (left) {
+        sum = _mm512_sllv_epi32(sum, p->left);
+    }
+    __m512i even = _mm512_add_epi64(_mm512_mul_epi32(sum, p->mantissa), nudge);
+    __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(sum, 32), p->odd_mantissa), nudge);
+    __m512i high = _mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 31), _mm512_slli_epi64(odd, 1));
+    __mmask16 up = _mm512_cmpgt_epi32_mask(_mm512_and_si512(high, p->mask),
+                                           _mm512_sub_epi32(p->half, _mm512_srai_epi32(high, 31)));
+    high = _mm512_srav_epi32(high, p->right);
+    return _mm512_mask_sub_epi32(high, up, high, _mm512_set1_epi32(-1));
+}
+
+/* Zero point, clamp and narrowing of 16 rescaled sums. */
+INLINE __m128i narrow(__m512i v, const trivet_requant_s8 *r) {
+    __m256i words = _mm256_adds_epi16(_mm512_cvtsepi32_epi16(v), _mm256_set1_epi16((int16_t)r->zero));
+    words = _mm256_max_epi16(words, _mm256_set1_epi16((int16_t)r->lo));
+    return _mm256_cvtsepi16_epi8(_mm256_min_epi16(words, _mm256_set1_epi16((int16_t)r->hi)));
+}
+
+INLINE int32_t load_word(const int8_t *x) {
+    int32_t word;
+    memcpy(&word, x, 4);
+    return word;
+}
+
+INLINE int64_t load_long(const int8_t *x) {
+    int64_t word;
+    memcpy(&word, x, 8);
+    return word;
+}
+
+/* The sum of the operand of one pixel. */
+INLINE int32_t sum_pixel(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixel) {
+    const __m512i ones = _mm512_set1_epi8(1);
+    __m512i sum = _mm512_setzero_si512();
+    for (uint32_t i = 0; i < g->segment_count; i++) {
+        const int8_t *x = segments[i].data + pixel * segments[i].stride;
+        uint32_t left = 4 * g->segment_steps;
+        for (; left >= 64; left -= 64, x += 64) {
+            sum = _mm512_dpbusd_epi32(sum, ones, _mm512_loadu_si512(x));
+        }
+        if (left > 0) {
+            sum = _mm512_dpbusd_epi32(sum, ones, _mm512_maskz_loadu_epi8((UINT64_C(1) << left) - 1, x));
+        }
+    }
+    return _mm512_reduce_add_epi32(sum);
+}
+
+/* Channels and pixels of one tile; `some` are the lanes of the last vector. */
+typedef struct tile {
+    uint32_t channel, lanes;
+    __mmask16 some;
+    int8_t *out;
+    size_t out_stride;
+} tile;
+
+/* One tile of P pixels and V vectors of channels. Weights are taken as unsigned, 128 too large: the operand's sum,
+ * times 128 and the weights' zero point, is taken away again. */
+INLINE void multiply(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixel, const tile *t,
+                     const int32_t *sums, const uint32_t P, const uint32_t V) {
+    const __m512i flip = _mm512_set1_epi8(-128);
+    __m512i acc[12][4];
+#pragma GCC unroll 12
+    for (uint32_t p = 0; p < P; p++) {
+#pragma GCC unroll 4
+        for (uint32_t v = 0; v < V; v++) {
+            acc[p][v] = _mm512_set1_epi32(sums[p]);
+        }
+    }
+    const int8_t *block = g->weights + (size_t)t->channel * g->steps * 4;
+    size_t block_bytes = (size_t)g->steps * TRIVET_LANES * 4;
+    for (uint32_t i = 0; i < g->segment_count; i++) {
+        size_t stride = segments[i].stride;
+        const int8_t *x = segments[i].data + pixel * stride;
+        const int8_t *w = block + (size_t)segments[i].first_step * t->lanes * 4;
+        for (uint32_t s = 0; s < g->segment_steps; s++, x += 4, w += t->lanes * 4) {
+            __m512i weights[4];
+#pragma GCC unroll 4
+            for (uint32_t v = 0; v < V; v++) {
+                weights[v] = V == 1 ? _mm512_maskz_loadu_epi32(t->some, w) : _mm512_loadu_si512(w + v * block_bytes);
+                weights[v] = _mm512_xor_si512(weights[v], flip);
+            }
+#pragma GCC unroll 12
+            for (uint32_t p = 0; p < P; p++) {
+                __m512i operand = _mm512_set1_epi32(load_word(x + p * stride));
+#pragma GCC unroll 4
+                for (uint32_t v = 0; v < V; v++) {
+                    acc[p][v] = _mm512_dpbusd_epi32(acc[p][v], weights[v], operand);
+                }
+            }
+        }
+    }
+    const trivet_requant_s8 *r = &g->requant;
+    const bool exact = r->rounding == TRIVET_ROUND_Q31;
+#pragma GCC unroll 4
+    for (uint32_t v = 0; v < V; v++) {
+        __mmask16 some = V == 1 ? t->some : 0xFFFF;
+        uint32_t channel = t->channel + v * TRIVET_LANES;
+        params16 params = load_params(r, channel, some);
+#pragma GCC unroll 12
+        for (uint32_t p = 0; p < P; p++) {
+            int8_t *out = t->out + (pixel + p) * t->out_stride + channel;
+            __m512i sum = _mm512_add_epi32(acc[p][v], params.bias);
+            if (exact) {
+                __m128i bytes = narrow(rescale(sum, &params, r->left_shifts), r);
+                if (V == 1) {
+                    _mm_mask_storeu_epi8(out, some, bytes);
+                } else {
+                    _mm_storeu_si128((__m128i *)(void *)out, bytes);
+                }
+            } else {
+                int32_t sums16[TRIVET_LANES];
+                uint32_t left = g->channels - channel;
+                _mm512_storeu_si512(sums16, sum);
+                trivet_requantize_s8(r, channel, sums16, left < TRIVET_LANES ? left : TRIVET_LANES, out);
+            }
+        }
+    }
+}
+
+#define VARIANT(P, V)                                                                                          \
+    TARGET static void multiply_##P##_##V(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments,          \
+                                          uint32_t pixel, const tile *t, const int32_t *sums) {                \
+        multiply(g, segments, pixel, t, sums, P, V);                                                           \
+    }
+VARIANT(1, 1)
+VARIANT(2, 1)
+VARIANT(4, 1)
+VARIANT(12, 1)
+VARIANT(1, 2)
+VARIANT(2, 2)
+VARIANT(4, 2)
+VARIANT(8, 2)
+VARIANT(1, 4)
+VARIANT(2, 4)
+VARIANT(4, 4)
+VARIANT(6, 4)
+#undef VARIANT
+
+typedef void (*variant)(const trivet_gemm_s8 *, const trivet_segment_s8 *, uint32_t, const tile *, const int32_t *);
+
+/* Variants by number of vectors (1, 2, 4), then by decreasing number of pixels. */
+static const struct {
+    uint32_t pixels[4];
+    variant run[4];
+} variants[3] = {
+    {{12, 4, 2, 1}, {multiply_12_1, multiply_4_1, multiply_2_1, multiply_1_1}},
+    {{8, 4, 2, 1}, {multiply_8_2, multiply_4_2, multiply_2_2, multiply_1_2}},
+    {{6, 4, 2, 1}, {multiply_6_4, multiply_4_4, multiply_2_4, multiply_1_4}},
+};
+
+enum { GROUP = 96 }; /* pixels whose sums are kept */
+
+TARGET static void multiply_pixels(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t first,
+                                   uint32_t pixels, const tile *t, uint32_t vectors, const int32_t *sums) {
+    const uint32_t row = vectors >> 1; /* 1, 2, 4 -> 0, 1, 2 */
+    const uint32_t widest = variants[row].pixels[0];
+    uint32_t p = 0;
+    for (; p + widest <= pixels; p += widest) {
+        variants[row].run[0](g, segments, first + p, t, sums + p);
+    }
+    if (p < pixels && pixels >= widest && pixels - p > 1) { /* once more over some pixels */
+        variants[row].run[0](g, segments, first + pixels - widest, t, sums + pixels - widest);
+        return;
+    }
+    for (uint32_t i = 1; i < 4; i++) {
+        uint32_t width = variants[row].pixels[i];
+        for (; p + width <= pixels; p += width) {
+            variants[row].run[i](g, segments, first + p, t, sums + p);
+        }
+    }
+}
+
+TARGET static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixels, int8_t *out,
+                        size_t out_stride) {
+    int32_t sums[GROUP];
+    for (uint32_t first = 0; first < pixels; first += GROUP) {
+        uint32_t count = pixels - first < GROUP ? pixels - first : GROUP;
+        for (uint32_t p = 0; p < count; p++) {
+            sums[p] = (int32_t)(0u - (uint32_t)(128 + g->weight_zero) * (uint32_t)sum_pixel(g, segments, first + p));
+        }
+        for (uint32_t channel = 0; channel < g->channels;) {
+            uint32_t left = g->channels - channel;
+            uint32_t vectors = left >= 64 ? 4 : left >= 32 ? 2 : 1;
+            uint32_t taken = left < TRIVET_LANES ? left : vectors * TRIVET_LANES;
+            tile t = {channel, left < TRIVET_LANES ? (left + 3) & ~3u : TRIVET_LANES,
+                      (__mmask16)(left < TRIVET_LANES ? (1u << left) - 1 : 0xFFFFu), out, out_stride};
+            multiply_pixels(g, segments, first, count, &t, vectors, sums);
+            channel += taken;
+        }
+    }
+}
+
+#define VECTOR __m512i
+#define HALF_BYTES 32 /* channels of one vector of int16 */
+#define ZERO() _mm512_setzero_si512()
+#define WIDEN(p) _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
+#define WIDEN_SOME(p, n) _mm512_cvtepi8_epi16(_mm256_maskz_loadu_epi8((__mmask32)((UINT64_C(1) << (n)) - 1), p))
+#define GATHER_16(p, stride) \
+    _mm512_cvtepi8_epi16(_mm256_set_m128i(_mm_loadu_si128((const __m128i *)(const void *)((p) + (stride))), \
+                                          _mm_loadu_si128((const __m128i *)(const void *)(p))))
+#define GATHER_8(p, stride)                                                                          \
+    _mm512_cvtepi8_epi16(_mm256_set_epi64x(load_long((p) + 3 * (stride)), load_long((p) + 2 * (stride)), \
+                                           load_long((p) + (stride)), load_long(p)))
+#define SET_WORDS(v) _mm512_set1_epi16((int16_t)(v))
+#define SUB_WORDS(a, b) _mm512_sub_epi16(a, b)
+#define UNPACK_LOW(a, b) _mm512_unpacklo_epi16(a, b)
+#define UNPACK_HIGH(a, b) _mm512_unpackhi_epi16(a, b)
+#define ADD(a, b) _mm512_add_epi32(a, b)
+#define MULTIPLY_ADD(sum, a, b) _mm512_add_epi32(sum, _mm512_madd_epi16(a, b))
+#define STORE(p, v) _mm512_storeu_si512(p, v)
+#define LOAD(p) _mm512_loadu_si512(p)
+
+/* 32-bit lanes of the low and the high halves after unpacking: which channel of 32 they hold. */
+#define CHANNEL_OF(half, lane) (8 * ((lane) / 4) + 4 * (half) + (lane) % 4)
+
+INLINE void pack_store(__m512i low, __m512i high, const trivet_requant_s8 *r, int8_t *out) {
+    __m512i words = _mm512_adds_epi16(_mm512_packs_epi32(low, high), SET_WORDS(r->zero));
+    words = _mm512_min_epi16(_mm512_max_epi16(words, SET_WORDS(r->lo)), SET_WORDS(r->hi));
+    _mm256_storeu_si256((__m256i *)(void *)out, _mm512_cvtsepi16_epi8(words));
+}
+
+typedef params16 params_vector;
+#define LANES 16
+#define LOAD_PARAMS(r) load_params(r, 0, 0xFFFF)
+#include "depthwise_s8_x86.h"
+
+const trivet_core_s8 trivet_core_s8_avx512 = {"avx512vnni", gemm, depthwise};
+#else
+typedef int trivet_core_s8_avx512_is_empty; /* ISO C wants a declaration */
+#endif
