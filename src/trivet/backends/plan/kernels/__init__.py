@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trivet.backends.ckernels import CKernel
-from trivet.backends.plan.kernels import lookup
+from trivet.backends.plan.kernels import conv, lookup
 from trivet.backends.plan.kernels.table import KERNELS
 
 FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
     "lookup": lookup.FAMILY,
+    "conv": conv.FAMILY,
 }
 """Every kernel of the runtime; ids are unique and stable."""
 

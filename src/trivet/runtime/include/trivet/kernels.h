@@ -3,9 +3,11 @@
 #define TRIVET_KERNELS_H
 
 #include "trivet/kernels/lookup.h"
+#include "trivet/kernels/conv.h"
 
 #define TRIVET_KERNELS(X) \
     TRIVET_KERNELS_LOOKUP(X) \
+    TRIVET_KERNELS_CONV(X) \
 
-#define TRIVET_KERNEL_COUNT 2
+#define TRIVET_KERNEL_COUNT 21
 #endif

@@ -227,7 +227,6 @@ TARGET static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segmen
 
 #define VECTOR __m512i
 #define HALF_BYTES 32 /* channels of one vector of int16 */
-#define ZERO() _mm512_setzero_si512()
 #define WIDEN(p) _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
 #define WIDEN_SOME(p, n) _mm512_cvtepi8_epi16(_mm256_maskz_loadu_epi8((__mmask32)((UINT64_C(1) << (n)) - 1), p))
 #define GATHER_16(p, stride) \
@@ -240,7 +239,6 @@ TARGET static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segmen
 #define SUB_WORDS(a, b) _mm512_sub_epi16(a, b)
 #define UNPACK_LOW(a, b) _mm512_unpacklo_epi16(a, b)
 #define UNPACK_HIGH(a, b) _mm512_unpackhi_epi16(a, b)
-#define ADD(a, b) _mm512_add_epi32(a, b)
 #define MULTIPLY_ADD(sum, a, b) _mm512_add_epi32(sum, _mm512_madd_epi16(a, b))
 #define STORE(p, v) _mm512_storeu_si512(p, v)
 #define LOAD(p) _mm512_loadu_si512(p)

@@ -1,0 +1,165 @@
+"""Convolutions and dense layers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from trivet.backends.ckernels import Blob, Call, CKernel
+from trivet.backends.plan.kernels.requant import (
+    REQUANT_BLOBS,
+    REQUANT_FIELDS,
+    STEP,
+    fixed_scratch,
+    folded_bias,
+    no_scratch,
+    pack_weights,
+    requant_params,
+)
+from trivet.backends.plan.kernels.table import KERNELS
+from trivet.backends.records import BLOB, I32, U16, U32, Field, FieldValue, Record
+from trivet.core.bounds import Bounds
+from trivet.core.dtype import I8
+from trivet.core.numerics import Numerics
+from trivet.core.quant import Quant
+from trivet.ir.graph import Node
+from trivet.ops.conv import Conv2D, DepthwiseConv2D
+from trivet.ops.matmul import Dense
+from trivet.ops.products import Reals
+
+PATCH_BYTES = 1024
+"""Windows up to this size are copied on the stack of every runtime; longer ones need scratch (kernels/conv_s8.c)."""
+SLACK = 16
+
+GEOMETRY = (
+    Field("in_width", U32), Field("in_channels", U32), Field("out_width", U32), Field("out_channels", U32),
+    Field("groups", U32), Field("kernel_h", U16), Field("kernel_w", U16), Field("stride_h", U16),
+    Field("stride_w", U16), Field("dilation_h", U16), Field("dilation_w", U16), Field("pad_top", U16),
+    Field("pad_left", U16),
+)  # fmt: skip
+
+CONV_S8 = CKernel(
+    20,
+    "conv_s8",
+    Record(
+        "conv_s8",
+        (
+            Field("weights", BLOB, "i8, packed: for each group [ceil(O/16)][ceil(K/4)][lanes][4] (core_s8.h)"),
+            *REQUANT_BLOBS,
+            *GEOMETRY,
+            Field("in_zero", I32, "zero point of the operand"),
+            Field("weight_zero", I32, "zero point of the weights"),
+            *REQUANT_FIELDS,
+        ),
+    ),
+)
+FAMILY = (CONV_S8,)
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """Sizes of a convolution over one image; field names are those of the record."""
+
+    in_width: int
+    in_channels: int
+    out_width: int
+    out_channels: int
+    groups: int = 1
+    kernel_h: int = 1
+    kernel_w: int = 1
+    stride_h: int = 1
+    stride_w: int = 1
+    dilation_h: int = 1
+    dilation_w: int = 1
+    pad_top: int = 0
+    pad_left: int = 0
+
+    def params(self) -> dict[str, FieldValue | Blob | None]:
+        return {field.name: getattr(self, field.name) for field in GEOMETRY}
+
+    @property
+    def window(self) -> int:
+        """Elements of a window of one group."""
+        return self.kernel_h * self.kernel_w * self.in_channels // self.groups
+
+
+def conv_geometry(node: Node, op: Conv2D | DepthwiseConv2D, kernel: tuple[int, int], groups: int) -> Geometry:
+    x, y = node.inputs[0].type.shape, node.output.type.shape
+    return Geometry(
+        x[2], x[3], y[2], y[3], groups, *kernel, *op.stride, *op.dilation, op.pads[0][0], op.pads[1][0]
+    )  # fmt: skip
+
+
+def weight_zero(node: Node) -> int | None:
+    """The weights' zero point if all channels have the same."""
+    quant = node.inputs[1].type.quant
+    zeros = set(quant.zero_points) if quant is not None else {0}
+    return zeros.pop() if len(zeros) == 1 else None
+
+
+def is_s8(node: Node) -> bool:
+    """True iff activations are int8 and weights and bias are constant."""
+    return node.inputs[0].type.dtype is I8 and all(v.data is not None for v in node.inputs[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Requantized:
+    """How the sums of an int8 operator become its result."""
+
+    scales: Reals
+    out: Quant | None
+    clamp: Bounds
+    numerics: Numerics | None
+    as_double: bool = False
+
+    def params(self) -> dict[str, FieldValue | Blob | None]:
+        assert self.out is not None and self.numerics is not None
+        return requant_params(self.scales, self.out, self.clamp, self.numerics, self.as_double)
+
+
+def conv_s8_call(node: Node, geometry: Geometry, weights: np.ndarray, requantized: Requantized) -> Call | None:
+    """The call for weights [O, K], K in the order kernel row, kernel column, channel of the group."""
+    zero, x_quant = weight_zero(node), node.inputs[0].type.quant
+    if zero is None:
+        return None
+    assert x_quant is not None
+    bias = node.inputs[2].data if len(node.inputs) > 2 else None
+    wide = weights.astype(np.int64)
+    params = geometry.params() | requantized.params()
+    params |= {
+        "weights": pack_weights(wide, geometry.groups, zero),
+        "bias": folded_bias(bias, wide, x_quant.zero_point, zero),
+        "in_zero": x_quant.zero_point,
+        "weight_zero": zero,
+    }
+    padded = -(-geometry.window // STEP) * STEP
+    scratch = fixed_scratch(padded + SLACK) if padded > PATCH_BYTES else no_scratch
+    return Call(CONV_S8, node.inputs[:1], params, scratch)
+
+
+@KERNELS.kernel(Conv2D)
+def conv2d_s8(node: Node) -> Call | None:
+    op, w = node.op, node.inputs[1]
+    assert isinstance(op, Conv2D)
+    if not is_s8(node) or w.data is None:
+        return None
+    geometry = conv_geometry(node, op, (w.type.shape[1], w.type.shape[2]), op.groups)
+    requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics)
+    return conv_s8_call(node, geometry, w.data.reshape(w.type.shape[0], -1), requantized)
+
+
+@KERNELS.kernel(Dense)
+def dense_s8(node: Node) -> Call | None:
+    """A pointwise convolution; what is not of rank 4 is one row of pixels."""
+    op, x, w = node.op, node.inputs[0], node.inputs[1]
+    assert isinstance(op, Dense)
+    if not is_s8(node) or w.data is None:
+        return None
+    outputs, features = w.type.shape
+    width = x.type.shape[2] if x.type.rank == 4 else math.prod(x.type.shape[:-1])
+    geometry = Geometry(width, features, width, outputs)
+    as_double = op.numerics is Numerics.LITERT or op.numerics is Numerics.LITERT_U8
+    requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics, as_double)
+    return conv_s8_call(node, geometry, w.data, requantized)
