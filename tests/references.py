@@ -27,7 +27,7 @@ def run_litert(model: bytes, inputs: Arrays) -> list[np.ndarray]:
 
 def run_tflm(model: bytes, inputs: Arrays, outputs: int = 1) -> list[np.ndarray]:
     """Outputs of a .tflite model by TensorFlow Lite Micro."""
-    tflm = pytest.importorskip("tflite_micro.runtime", reason="tflite-micro is not installed")
+    tflm = pytest.importorskip("tflite_micro", reason="tflite-micro is not installed").runtime
     interpreter = tflm.Interpreter.from_bytes(model, arena_size=1 << 22)
     for index, array in enumerate(inputs):
         interpreter.set_input(array, index)
