@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from trivet.core.access import Span
 from trivet.core.dtype import DType
 from trivet.core.quant import Quant
 
@@ -33,6 +35,14 @@ class TensorType:
 
     def with_shape(self, shape: Shape) -> TensorType:
         return replace(self, shape=shape)
+
+    def part(self, region: Sequence[Span]) -> TensorType:
+        """The type of the elements inside one span per axis; channels outside lose their scales."""
+        quant = self.quant
+        if quant is not None and quant.axis is not None:
+            kept = slice(region[quant.axis].start, region[quant.axis].stop)
+            quant = Quant(quant.scales[kept], quant.zero_points[kept], quant.axis)
+        return TensorType(self.dtype, tuple(span.size for span in region), quant)
 
     def __str__(self) -> str:
         from_shape = ", ".join(str(d) for d in self.shape)

@@ -182,7 +182,7 @@ class MatMul(Op):
             acc = acc + arrays[2].astype(np.int64)
         if self.relu:
             acc = np.maximum(acc, 0)
-        return (wrap32(acc).astype(np.int32),)
+        return (np.asarray(wrap32(acc), np.int32),)
 
     def bound(self, intervals: Intervals, types: Types) -> Intervals:
         """The exact range of the sums, which may leave i32: whoever must rule that out compares."""

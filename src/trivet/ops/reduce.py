@@ -202,7 +202,8 @@ class ReduceProd(_PlainReduce):
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
         (x,) = arrays
-        return (np.asarray(x.prod(axis=self.axes, keepdims=self.keep_dims, dtype=x.dtype)),)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (np.asarray(x.prod(axis=self.axes, keepdims=self.keep_dims, dtype=x.dtype)),)
 
 
 @dataclass(frozen=True, slots=True)

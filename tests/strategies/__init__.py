@@ -1,0 +1,20 @@
+"""For every operator class, random instances with operands: what the generic tests over ALL_OPS draw from.
+
+One module a family, named as the operators' own module, each with a table STRATEGIES; one line here adds it.
+"""
+
+from __future__ import annotations
+
+from hypothesis.strategies import SearchStrategy
+
+from strategies import conv, matmul, pool, reduce, resize
+from strategies.operands import Instance
+from trivet.ir.op import Op
+
+STRATEGIES: dict[type[Op], SearchStrategy[Instance]] = {
+    **conv.STRATEGIES,
+    **pool.STRATEGIES,
+    **matmul.STRATEGIES,
+    **reduce.STRATEGIES,
+    **resize.STRATEGIES,
+}
