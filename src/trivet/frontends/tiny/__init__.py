@@ -1,1 +1,1 @@
-"""tiny."""
+"""The `.tiny` language: small integer tensor programs with exact arithmetic."""

@@ -1,0 +1,48 @@
+# Set-up, demo and tests of Trivet. Needs Python 3.11 or newer, a C compiler and make.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+MODEL  := examples/models/digits_int8.tflite
+BUDGET := 2560
+
+.PHONY: demo test lint lib fuzz bench clean
+
+demo: $(VENV)/demo.stamp
+	@mkdir -p build/demo
+	$(BIN)/trivet analyze $(MODEL) -m $(BUDGET)
+	$(BIN)/trivet compile $(MODEL) -m $(BUDGET) -o build/demo/digits.tgrs
+	$(BIN)/trivet run build/demo/digits.tgrs --random 1 --check $(MODEL)
+
+test: $(VENV)/test.stamp lib
+	$(BIN)/python -m pytest -n 2 -rs $(PYTEST_FLAGS)
+
+lint: $(VENV)/test.stamp
+	$(BIN)/ruff check src tests scripts bench
+	$(BIN)/ruff format --check src tests scripts bench
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# The host runtime, built into the source tree, where an editable installation finds it.
+lib: $(VENV)/test.stamp
+	$(BIN)/cmake -S . -B build/host -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=src >build/host.log 2>&1 \
+	  && $(BIN)/cmake --build build/host -j2 >>build/host.log 2>&1 \
+	  && $(BIN)/cmake --install build/host >>build/host.log 2>&1 || { tail -n 40 build/host.log; exit 1; }
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/demo.stamp: $(VENV)/bin/python pyproject.toml CMakeLists.txt $(shell find src -name '*.py' -o -name '*.[ch]')
+	$(PIP) .
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/bin/python pyproject.toml
+	@scripts/install_system_packages.sh
+	@mkdir -p build
+	$(PIP) -e '.[dev,reference]'
+	@touch $@
+
+clean:
+	rm -rf build $(VENV) src/trivet/_lib

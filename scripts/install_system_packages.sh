@@ -1,0 +1,17 @@
+#!/bin/sh
+# Installs what the tests use beside Python, where that is possible; a test whose tool is absent skips and says how to get it.
+set -u
+packages="gcc make clang-14 libclang-rt-14-dev"
+missing=""
+for package in $packages; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q "install ok installed" || missing="$missing $package"
+done
+[ -z "$missing" ] && exit 0
+if command -v apt-get >/dev/null 2>&1 && [ "$(id -u)" = 0 ]; then
+    echo "installing$missing"
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing; } \
+        >/dev/null 2>&1 || echo "could not install$missing: their tests will skip"
+else
+    echo "for all tests, install:$missing (for example: sudo apt-get install$missing)"
+fi
+exit 0

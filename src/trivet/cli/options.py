@@ -1,0 +1,133 @@
+"""What flags mean: sizes, shapes, names; and the flags that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+_SUFFIX = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
+
+
+class UsageError(Exception):
+    """The command line makes no sense; exits 2."""
+
+
+def size(text: str) -> int:
+    """Bytes from `4096`, `64K`, `1.5M`; K is 1024."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is no size: write bytes, or a number with K or M (64K, 1.5M)")
+    value = int(float(match[1]) * _SUFFIX[match[2].upper()])
+    if value <= 0:
+        raise argparse.ArgumentTypeError(f"a memory of {value} bytes holds nothing: give a size above 0")
+    return value
+
+
+def input_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """`NAME:1x3x96x96` as a name and a shape; names may contain colons."""
+    name, colon, dims = text.rpartition(":")
+    if not colon or not re.fullmatch(r"\d+(x\d+)*", dims):
+        raise argparse.ArgumentTypeError(f"'{text}' is no input shape: write NAME:1x3x96x96")
+    return name, tuple(int(d) for d in dims.split("x"))
+
+
+def named_file(text: str) -> tuple[str | None, str]:
+    """`x.npy` or `NAME=x.npy`."""
+    name, equals, path = text.partition("=")
+    return (name, path) if equals else (None, text)
+
+
+def choose(kind: str, given: str, known: Iterable[str]) -> str:
+    """`given` if it is one of `known`.
+
+    Raises: UsageError with a suggestion.
+    """
+    names = list(known)
+    if given in names:
+        return given
+    close = get_close_matches(given, names, 1)
+    raise UsageError(
+        f"unknown {kind} '{given}'" + (f", did you mean '{close[0]}'?" if close else f"; known: {', '.join(names)}")
+    )
+
+
+def add_model(parser: argparse.ArgumentParser, many: bool = False) -> None:
+    """The model file and how to read it."""
+    parser.add_argument(
+        "model", nargs="+" if many else None, metavar="MODEL", help=".onnx, .tflite, .tiny or .tir file"
+    )
+    group = parser.add_argument_group("reading the model")
+    group.add_argument(
+        "--input-shape",
+        action="append",
+        type=input_shape,
+        default=[],
+        metavar="NAME:1x3x96x96",
+        help="shape of an input with free dimensions; the others become 1",
+    )
+    group.add_argument(
+        "--bind",
+        action="append",
+        type=named_file,
+        default=[],
+        metavar="NAME=x.npy",
+        help="make an input a constant (for example one that decides a shape)",
+    )
+    group.add_argument("--subgraph", type=int, default=0, metavar="N", help="which computation of the file (default 0)")
+    group.add_argument(
+        "--numerics",
+        choices=("tflm", "litert", "onnx"),
+        help="whose integer arithmetic to reproduce (default: tflm for TFLite, onnx for ONNX)",
+    )
+
+
+def add_passes(parser: argparse.ArgumentParser) -> None:
+    """What the graph pipeline does, and what it shows."""
+    group = parser.add_argument_group("graph pipeline")
+    level = group.add_mutually_exclusive_group()
+    for number in (0, 1, 2):
+        level.add_argument(f"-O{number}", dest="level", action="store_const", const=number, help=argparse.SUPPRESS)
+    group.add_argument("--disable", action="append", default=[], metavar="PASS", help="leave a pass out")
+    group.add_argument(
+        "--verify-each", action="store_true", help="compare the program with the original after every pass"
+    )
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the inputs that --verify-each draws")
+    group.add_argument("--print-after-all", action="store_true", help="dump the graph after every pass")
+    group.add_argument("--print-changed", action="store_true", help="dump the graph after passes that changed it")
+    group.add_argument(
+        "--print-before", action="append", default=[], metavar="PASS", help="dump the graph before a pass"
+    )
+    group.add_argument("--print-after", action="append", default=[], metavar="PASS", help="dump the graph after a pass")
+    group.add_argument("--time-passes", action="store_true", help="print the time of every pass")
+    group.add_argument("--stats", action="store_true", help="print how often every rewrite fired")
+    parser.set_defaults(level=1)
+
+
+def add_budgets(parser: argparse.ArgumentParser) -> None:
+    """How much memory there is."""
+    group = parser.add_argument_group("budgets")
+    group.add_argument("-m", "--fast", type=size, metavar="SIZE", help="fast memory (arena, scratch, input, output)")
+    group.add_argument("--slow", type=size, metavar="SIZE", help="slow memory, for what does not fit")
+    group.add_argument("-f", "--flash", type=size, metavar="SIZE", help="flash (the plan with its weights)")
+    group.add_argument("--preserve-input", action="store_true", help="never overwrite the input buffer")
+
+
+def add_output_style(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    parser.add_argument("-q", "--quiet", action="store_true", help="only errors")
+    parser.add_argument("-v", "--verbose", action="store_true", help="more detail")
+
+
+def note(text: str, quiet: bool = False) -> None:
+    """A remark for the person at the terminal, on stderr."""
+    if not quiet:
+        print(text, file=sys.stderr)
+
+
+def print_json(value: object) -> None:
+    print(json.dumps(value, indent=2))

@@ -1,0 +1,84 @@
+"""From parsed flags to the driver's settings."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from trivet.cli.options import UsageError, choose
+from trivet.core.numerics import Numerics
+from trivet.driver import Settings, pass_names
+from trivet.errors import InvalidModel
+from trivet.ir.op import Array
+from trivet.passes.instruments import Dump, Stats, Timings
+from trivet.passes.manager import Instrument
+from trivet.passes.verify_each import VerifyEach
+
+
+def settings_from(arguments: argparse.Namespace) -> Settings:
+    """Everything that the flags of a command say; flags that the command lacks keep their defaults.
+
+    Raises: UsageError for an unknown pass.
+    """
+    given = vars(arguments)
+    numerics = given.get("numerics")
+    return Settings(
+        input_shapes=dict(given.get("input_shape", [])),
+        bindings={_bound_name(name, path): read_array(Path(path)) for name, path in given.get("bind", [])},
+        subgraph=given.get("subgraph", 0),
+        numerics=Numerics(numerics) if numerics else None,
+        level=given.get("level", 1),
+        passes=given.get("passes"),
+        disabled=frozenset(choose("pass", name, pass_names()) for name in given.get("disable", [])),
+        fast_bytes=given.get("fast"),
+        slow_bytes=given.get("slow"),
+        flash_bytes=given.get("flash"),
+        preserve_input=given.get("preserve_input", False),
+        target=given.get("target"),
+    )
+
+
+def pass_instruments(arguments: argparse.Namespace, write: Callable[[str], object]) -> list[Instrument]:
+    """The instruments that the flags ask for."""
+
+    def emit(text: str) -> None:
+        write(text)
+
+    names = pass_names()
+    before = [choose("pass", name, names) for name in arguments.print_before]
+    after = [choose("pass", name, names) for name in arguments.print_after]
+    instruments: list[Instrument] = []
+    if arguments.verify_each:
+        instruments.append(VerifyEach(arguments.seed))
+    if arguments.print_after_all or arguments.print_changed:
+        instruments.append(Dump(emit, before, None, only_changed=arguments.print_changed))
+    elif before or after:
+        instruments.append(Dump(emit, before, after))
+    if arguments.time_passes:
+        instruments.append(Timings(emit))
+    if arguments.stats:
+        instruments.append(Stats(emit))
+    return instruments
+
+
+def read_array(path: Path) -> Array:
+    """A `.npy` file.
+
+    Raises: InvalidModel.
+    """
+    try:
+        array: Array = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise InvalidModel(f"cannot read an array: {error}", where=path, hint="give a .npy file") from None
+    if not isinstance(array, np.ndarray):
+        raise InvalidModel("holds several arrays", where=path, hint="give a .npy file, not an .npz archive")
+    return array
+
+
+def _bound_name(name: str | None, path: str) -> str:
+    if name is None:
+        raise UsageError(f"--bind {path} names no input: write --bind NAME={path}")
+    return name

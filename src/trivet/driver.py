@@ -1,0 +1,106 @@
+"""The road from a file to an artifact and its outputs: the only module that knows every frontend, pass and backend."""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from trivet.core.numerics import Numerics
+from trivet.errors import InvalidModel, Unsupported
+from trivet.frontends.options import Loaded, LoadOptions
+from trivet.ir.graph import Graph
+from trivet.ir.op import Array
+from trivet.ir.text.parser import parse_graph
+from trivet.ops import OP_BY_NAME
+from trivet.passes.manager import Instrument, PassManager
+from trivet.passes.pipelines import graph_pipeline, pass_by_name
+
+Load = Callable[[Path, LoadOptions], Loaded]
+
+FRONTENDS = {
+    ".onnx": "trivet.frontends.onnx.convert",
+    ".tflite": "trivet.frontends.tflite.convert",
+}
+"""Where each model format is read; the module is imported when such a file is met, and has `load(path, options)`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that decides what a compilation does. Sizes are bytes; None means no limit.
+
+    `passes` replaces the pipeline (`a,b,fixpoint(c,d)`); `disabled` names passes to leave out.
+    """
+
+    input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    bindings: Mapping[str, Array] = field(default_factory=dict)
+    subgraph: int = 0
+    numerics: Numerics | None = None
+    level: int = 1
+    passes: str | None = None
+    disabled: frozenset[str] = frozenset()
+    fast_bytes: int | None = None
+    slow_bytes: int | None = None
+    flash_bytes: int | None = None
+    preserve_input: bool = False
+    target: str | None = None
+
+
+def load(path: str | Path, settings: Settings | None = None) -> Loaded:
+    """The model in a file as a graph; the suffix says which frontend reads it.
+
+    Raises: CompileError with all problems of the file.
+    """
+    settings = settings or Settings()
+    file = Path(path)
+    if file.suffix == ".tir":
+        return Loaded(parse_graph(_read_text(file), OP_BY_NAME, str(file)))
+    if file.suffix not in FRONTENDS:
+        known = ", ".join([*FRONTENDS, ".tir"])
+        raise InvalidModel(f"'{file.suffix}' is no model format", where=file, hint=f"give one of {known}")
+    frontend = cast(Load, importlib.import_module(FRONTENDS[file.suffix]).load)
+    options = LoadOptions(settings.input_shapes, settings.numerics, settings.subgraph, settings.bindings)
+    return frontend(file, options)
+
+
+def optimize(graph: Graph, settings: Settings, instruments: Sequence[Instrument] = ()) -> PassManager:
+    """Run the graph pipeline in place; the manager tells what ran.
+
+    Raises: PassVerifyError, CompileError.
+    """
+    manager = PassManager(instruments, settings.disabled)
+    manager.run(graph, graph_pipeline(settings.level))
+    return manager
+
+
+def pass_names() -> list[str]:
+    """The names of all passes."""
+    return list(pass_by_name())
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all.
+
+    Raises: Unsupported if the place cannot be written.
+    """
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as temporary:
+            temporary.write(data)
+        Path(temporary.name).replace(path)
+    except OSError as error:
+        raise Unsupported(f"cannot write: {error.strerror or error}", where=path, hint="choose another -o") from None
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidModel(f"cannot read: {error.strerror or error}", where=file) from None
+    except UnicodeDecodeError:
+        raise InvalidModel("is not UTF-8 text", where=file) from None
+
+
+__all__ = ["Loaded", "Settings", "load", "optimize", "pass_names", "write_file"]

@@ -1,0 +1,106 @@
+"""The `.tiny` language: what programs mean, and what an error looks like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trivet import interp
+from trivet.core.dtype import I8, I32
+from trivet.errors import InvalidModel
+from trivet.frontends.tiny import constants
+from trivet.frontends.tiny.convert import parse
+from trivet.ir.verify import verify
+
+DENSE = """# a dense layer
+input  x: i8[4, 8]
+const  w: i8[8, 16] = random(seed=1)
+const  b: i32[16] = 7
+let    y = relu(x @ w + b)
+output y
+"""
+
+
+def test_a_dense_layer() -> None:
+    graph = parse(DENSE)
+    verify(graph)
+    assert [n.op.name for n in graph.nodes] == ["matmul", "add", "relu"]
+    assert graph.outputs[0].name == "y"
+    x = np.arange(32, dtype=np.int8).reshape(4, 8)
+    w = constants.random(I8, (8, 16), 1).astype(np.int64)
+    (y,), _ = interp.run(graph, [x])
+    np.testing.assert_array_equal(y, np.maximum(x.astype(np.int64) @ w + 7, 0))
+
+
+def test_every_operator_knows_its_span() -> None:
+    loc = parse(DENSE).nodes[1].loc
+    assert str(loc) == "<text>:5:17" and loc is not None
+
+
+def test_product_binds_tighter_than_sum() -> None:
+    graph = parse("input a: i32[2,2] input b: i32[2,2] let y = a + a @ b output y")
+    assert [n.op.name for n in graph.nodes] == ["matmul", "add"]
+
+
+def test_lists_may_span_lines() -> None:
+    graph = parse("input x: i32[2]\nconst c: i32[2, 2] = [[1, -2],\n  [3, 4]]\nlet y = x @ c\noutput y")
+    (y,), _ = interp.run(graph, [np.array([1, 1], np.int32)])
+    np.testing.assert_array_equal(y, [4, 2])
+
+
+def test_constants_from_files_are_relative_to_the_program(tmp_path: Path) -> None:
+    np.save(tmp_path / "c.npy", np.array([5, 6], np.int64))
+    graph = parse('input x: i32[2] const c: i32[2] = file "c.npy" let y = x + c output y', directory=tmp_path)
+    (y,), _ = interp.run(graph, [np.array([1, 1], np.int32)])
+    np.testing.assert_array_equal(y, [6, 7])
+
+
+def test_random_data_is_the_same_for_ever() -> None:
+    assert constants.random(I8, (6,), 1).tolist() == RANDOM_I8
+    assert constants.random(I32, (4,), 42).tolist() == RANDOM_I32
+    many = constants.random(I8, (100_000,), 3)
+    assert many.min() == -128 and many.max() == 127
+
+
+RANDOM_I8 = [65, -25, -34, -117, 57, 0]
+RANDOM_I32 = [312, 888, -832, -430]
+
+HEAD = "input x: i8[2, 3]\n"
+
+ERRORS = [
+    ("unbalanced", HEAD + "let y = relu(x\noutput y", "<text>:3:1", "expected ')'"),
+    ("unknown name", HEAD + "let y = xx\noutput y", "<text>:2:9", "'xx' is not defined, did you mean 'x'?"),
+    (
+        "shape mismatch",
+        HEAD + "let y = x @ x\noutput y",
+        "<text>:2:11",
+        "the inner sizes of i8[2, 3] @ i8[2, 3] differ",
+    ),
+    ("sum mismatch", HEAD + "const c: i8[2] = 1\nlet y = x + c\noutput y", "<text>:3:11", "do not match"),
+    ("two vectors", "input x: i8[3]\nlet y = x @ x\noutput y", "<text>:2:11", "no axis left"),
+    ("constant too large", "const c: i8[2] = 200\noutput c", "<text>:1:18", "200 does not fit i8 (-128 to 127)"),
+    ("list too short", "const c: i8[2] = [1]\noutput c", "<text>:1:19", "axis 0 has 2 entries, the list has 1"),
+    ("list too deep", "const c: i8[1] = [[1]]\noutput c", "<text>:1:20", "nested deeper than 1 axes"),
+    ("missing file", 'const c: i8[2] = file "no.npy"\noutput c', "<text>:1:23", "cannot read"),
+    ("unknown type", "input x: f32[2]", "<text>:1:10", "expected i8 or i32"),
+    ("three axes", "input x: i8[2, 2, 2]", "<text>:1:19", "one or two axes"),
+    ("defined twice", HEAD + HEAD, "<text>:2:7", "'x' is defined twice"),
+    ("no output", HEAD, "<text>:2:1", "has no output"),
+    ("strange character", HEAD + "let y = x $ x", "<text>:2:11", "unexpected character '$'"),
+    ("keyword as a name", HEAD + "let relu = x", "<text>:2:5", "found 'relu', expected a name"),
+    ("not a program", "hello world", "<text>:1:1", "expected"),
+    ("deep nesting", HEAD + "let y = " + "(" * 10_000 + "x" + ")" * 10_000, "<text>:2:209", "brackets"),
+    ("long number", "input x: i8[" + "9" * 1_000_000 + "]", "<text>:1:13", "too long"),
+    ("long line", HEAD + "let y = x" + " + x" * 250_000 + " +\noutput y", "<text>:3:1", "expected"),
+]
+
+
+@pytest.mark.parametrize(("text", "where", "message"), [c[1:] for c in ERRORS], ids=[c[0] for c in ERRORS])
+def test_errors_have_a_place_a_caret_and_a_reason(text: str, where: str, message: str) -> None:
+    with pytest.raises(InvalidModel) as caught:
+        parse(text)
+    shown = str(caught.value)
+    assert shown.startswith(where + ":") and message in shown and "^" in shown
+    assert len(shown) < 600
