@@ -13,11 +13,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trivet.driver import Artifact, Settings, analyze, compile, load
+    from trivet.driver import Settings, load
 
 __version__ = "0.1.0"
 
-__all__ = ["Artifact", "Settings", "__version__", "analyze", "compile", "load"]
+__all__ = ["Settings", "__version__", "load"]
 
 
 def __getattr__(name: str) -> object:

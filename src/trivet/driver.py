@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
 from trivet.errors import InvalidModel, Unsupported
 from trivet.frontends.options import Loaded, LoadOptions
@@ -16,14 +16,15 @@ from trivet.ir.graph import Graph
 from trivet.ir.op import Array
 from trivet.ir.text.parser import parse_graph
 from trivet.ops import OP_BY_NAME
+from trivet.passes.catalog import all_passes, parse_pipeline, whole_pipeline
 from trivet.passes.manager import Instrument, PassManager
-from trivet.passes.pipelines import graph_pipeline, pass_by_name
 
 Load = Callable[[Path, LoadOptions], Loaded]
 
 FRONTENDS = {
     ".onnx": "trivet.frontends.onnx.convert",
     ".tflite": "trivet.frontends.tflite.convert",
+    ".tiny": "trivet.frontends.tiny.convert",
 }
 """Where each model format is read; the module is imported when such a file is met, and has `load(path, options)`."""
 
@@ -46,6 +47,7 @@ class Settings:
     slow_bytes: int | None = None
     flash_bytes: int | None = None
     preserve_input: bool = False
+    i32: Interval | None = None
     target: str | None = None
 
 
@@ -72,13 +74,16 @@ def optimize(graph: Graph, settings: Settings, instruments: Sequence[Instrument]
     Raises: PassVerifyError, CompileError.
     """
     manager = PassManager(instruments, settings.disabled)
-    manager.run(graph, graph_pipeline(settings.level))
+    given = settings.passes
+    manager.run(
+        graph, parse_pipeline(given) if given is not None else whole_pipeline(graph, settings.level, settings.i32)
+    )
     return manager
 
 
 def pass_names() -> list[str]:
     """The names of all passes."""
-    return list(pass_by_name())
+    return list(all_passes())
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -86,11 +91,12 @@ def write_file(path: Path, data: bytes) -> None:
 
     Raises: Unsupported if the place cannot be written.
     """
+    temporary = path.with_name(f".{path.name}.partial")
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as temporary:
-            temporary.write(data)
-        Path(temporary.name).replace(path)
+        temporary.write_bytes(data)
+        temporary.replace(path)
     except OSError as error:
+        temporary.unlink(missing_ok=True)
         raise Unsupported(f"cannot write: {error.strerror or error}", where=path, hint="choose another -o") from None
 
 

@@ -77,7 +77,7 @@ def _guarded(command: Command, parsed: argparse.Namespace) -> int:
 def _report(error: Exception) -> int:
     """One message on stderr, and the exit code that says whose fault it is."""
     kind = {type_.__name__ for type_ in type(error).__mro__}
-    if "UsageError" in kind:
+    if kind & {"UsageError", "UnknownPass"}:
         print(f"trivet: {error}", file=sys.stderr)
         return USAGE
     if "CompileError" in kind:

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from trivet.core.interval import Interval
+
 _SUFFIX = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
 
@@ -34,6 +36,18 @@ def input_shape(text: str) -> tuple[str, tuple[int, ...]]:
     if not colon or not re.fullmatch(r"\d+(x\d+)*", dims):
         raise argparse.ArgumentTypeError(f"'{text}' is no input shape: write NAME:1x3x96x96")
     return name, tuple(int(d) for d in dims.split("x"))
+
+
+def interval(text: str) -> Interval:
+    """`LO:HI`, or `N` for -N to N."""
+    low, colon, high = text.rpartition(":")
+    try:
+        lo, hi = (int(low), int(high)) if colon else (-int(high), int(high))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no range: write LO:HI, or N for -N to N") from None
+    if not -(1 << 31) <= lo <= hi < 1 << 31:
+        raise argparse.ArgumentTypeError(f"'{text}' is no range of i32 values")
+    return Interval(lo, hi)
 
 
 def named_file(text: str) -> tuple[str | None, str]:
@@ -105,6 +119,9 @@ def add_passes(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--print-after", action="append", default=[], metavar="PASS", help="dump the graph after a pass")
     group.add_argument("--time-passes", action="store_true", help="print the time of every pass")
     group.add_argument("--stats", action="store_true", help="print how often every rewrite fired")
+    group.add_argument(
+        "--i32-range", type=interval, metavar="LO:HI", help="what i32 inputs of .tiny programs hold (default +-2^20)"
+    )
     parser.set_defaults(level=1)
 
 

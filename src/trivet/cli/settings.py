@@ -38,6 +38,7 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         flash_bytes=given.get("flash"),
         preserve_input=given.get("preserve_input", False),
         target=given.get("target"),
+        i32=given.get("i32_range"),
     )
 
 

@@ -98,7 +98,7 @@ def _check_nesting(source: TinySource) -> None:
 
 def _syntax_error(source: TinySource, error: UnexpectedInput) -> InvalidModel:
     if isinstance(error, UnexpectedCharacters):
-        return source.error(f"unexpected character {error.char!r}", error.pos_in_stream)
+        return source.error(f"unexpected character {error.char!r}", int(error.pos_in_stream or 0))
     assert isinstance(error, UnexpectedToken)
     token: Token = error.token
     start = len(source.text) if token.type == "$END" else int(token.start_pos or 0)

@@ -1,0 +1,108 @@
+"""Intervals of every integer value of a graph, from the ranges of its inputs."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from trivet.analysis.accumulators import Sums, accumulator_sums
+from trivet.core.dtype import I32
+from trivet.core.interval import Interval
+from trivet.core.numerics import Overflow
+from trivet.ir.graph import Graph, Node, Value
+from trivet.ir.op import full_range
+from trivet.ops.elementwise import Add
+from trivet.ops.matmul import MatMul
+
+DEFAULT_I32 = Interval(-(1 << 20), 1 << 20)
+"""What i32 inputs of exact programs are assumed to hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overflowing:
+    """An operator whose exact arithmetic may leave its type, the interval that shows it, and how inputs get there."""
+
+    node: Node
+    interval: Interval
+    chain: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """`of` maps id(value) to its interval; `sums` maps id(node) to the ranges of its accumulators."""
+
+    of: dict[int, Interval]
+    sums: dict[int, Sums]
+    overflowing: tuple[Overflowing, ...]
+
+    def interval(self, value: Value) -> Interval:
+        return self.of[id(value)]
+
+
+def analyze_ranges(graph: Graph, i32: Interval = DEFAULT_I32) -> Ranges:
+    """Intervals of all values; i32 inputs are assumed to lie in `i32`, constants are exact."""
+    of: dict[int, Interval] = {}
+    sums: dict[int, Sums] = {}
+    overflowing = []
+    for value in graph.inputs:
+        of[id(value)] = i32 if value.type.dtype is I32 and value.type.quant is None else full_range(value.type)
+    for state in graph.states:
+        of[id(state.read)] = full_range(state.read.type)
+    for value in graph.constants():
+        of[id(value)] = _constant_range(value)
+    for node in graph.nodes:
+        exact = _visit(node, of, sums)
+        if exact is not None and not exact.within(full_range(node.output.type)):
+            overflowing.append(Overflowing(node, exact, _shortest_chain(node)))
+    return Ranges(of, sums, tuple(overflowing))
+
+
+def is_exact(node: Node) -> bool:
+    """True iff the operator's arithmetic must be proved to stay inside its type."""
+    return isinstance(node.op, MatMul) or (isinstance(node.op, Add) and node.op.overflow is Overflow.EXACT)
+
+
+def _visit(node: Node, of: dict[int, Interval], sums: dict[int, Sums]) -> Interval | None:
+    """Record the results' intervals; the interval that exact arithmetic must keep inside its type, if it is exact."""
+    operands = tuple(of[id(value)] for value in node.inputs)
+    found = accumulator_sums(node, operands)
+    if found is not None:
+        sums[id(node)] = found
+    results = node.op.bound(operands, node.input_types)
+    if isinstance(node.op, MatMul) and found is not None:
+        total = Interval.hull(found.total)
+        results = (total.clamp(0, max(total.hi, 0)) if node.op.relu else total,)
+    for value, interval in zip(node.outputs, results, strict=True):
+        of[id(value)] = _representable(interval, full_range(value.type))
+    if not is_exact(node):
+        return None
+    return found.worst if found is not None else results[0]
+
+
+def _representable(interval: Interval, limits: Interval) -> Interval:
+    """What a value can hold; beyond that the program is rejected, or the operator wraps anywhere."""
+    return interval if interval.within(limits) else limits
+
+
+def _constant_range(value: Value) -> Interval:
+    data = value.data
+    assert data is not None
+    if value.type.dtype.is_float or data.size == 0:
+        return Interval(0, 0)
+    return Interval(int(data.min()), int(data.max()))
+
+
+def _shortest_chain(node: Node) -> tuple[Node, ...]:
+    """Producers from one that reads only inputs and constants down to `node`, as few as possible."""
+    pending: deque[tuple[Node, ...]] = deque([(node,)])
+    seen = {id(node)}
+    while pending:
+        chain = pending.popleft()
+        producers = [value.producer for value in chain[0].inputs if value.producer is not None]
+        if not producers:
+            return chain
+        for producer in producers:
+            if id(producer) not in seen:
+                seen.add(id(producer))
+                pending.append((producer, *chain))
+    return (node,)
