@@ -15,6 +15,7 @@ Real = Callable[[Floats], Floats]
 """A function of float arrays that keeps their type."""
 
 
+@np.errstate(all="ignore")
 def lut8(function: Real, x: Quant, y: Quant, lo: int = -128) -> Ints:
     """All 256 results of an 8-bit function evaluated in float32: entry i is for the stored value lo + i.
 
@@ -27,6 +28,7 @@ def lut8(function: Real, x: Quant, y: Quant, lo: int = -128) -> Ints:
     return np.clip(rounded.astype(np.float64), lo, lo + 255).astype(np.int64)
 
 
+@np.errstate(all="ignore")
 def lut16(function: Real, x: tuple[float, int], y: tuple[float, int], real: type[Any] = np.float32) -> Ints:
     """513 samples of a 16-bit function, corrected for linear interpolation; `x`, `y` are (scale, zero point).
 

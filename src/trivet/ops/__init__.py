@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trivet.ir.op import Op
-from trivet.ops import activation, conv, elementwise, matmul, movement, pool, quantize, reduce, resize
+from trivet.ops import activation, conv, elementwise, matmul, movement, pool, quantize, reduce, resize, softmax
 
 ALL_OPS: tuple[type[Op], ...] = (
     conv.Conv2D,
@@ -62,8 +62,8 @@ ALL_OPS: tuple[type[Op], ...] = (
     activation.Sin,
     activation.Cos,
     activation.Lookup,
-    activation.Softmax,
-    activation.LogSoftmax,
+    softmax.Softmax,
+    softmax.LogSoftmax,
     quantize.Quantize,
     quantize.Dequantize,
     quantize.Requantize,

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from trivet.core import libm
+from trivet.core.access import Access, whole
 from trivet.core.bounds import Bounds
-from trivet.core.dtype import F32, I8, I16, I32, DType
+from trivet.core.dtype import F32, I8, I32
+from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
-from trivet.ir.op import Arrays, Op, require
+from trivet.ir.op import Array, Arrays, Intervals, require
 from trivet.ir.types import TensorType, Types
-from trivet.ops.quantized import check_numerics, is_quantized, result
+from trivet.ops import tflite_activation as tflite
+from trivet.ops.pointwise import Pointwise, broadcast_access
+from trivet.ops.quantized import check_numerics, result
+from trivet.ops.stored import Float32s, by_pair, by_value, from_real, limits, saturated, to_real
 
 
 def one_operand(name: str, types: Types) -> TensorType:
@@ -23,7 +31,7 @@ def one_operand(name: str, types: Types) -> TensorType:
 
 
 @dataclass(frozen=True, slots=True)
-class Relu(Op):
+class Relu(Pointwise):
     """max(x, 0) on plain integers, which keeps the type (from `.tiny`). Networks use `clamp`."""
 
     name: ClassVar[str] = "relu"
@@ -36,11 +44,15 @@ class Relu(Op):
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
         (x,) = arrays
-        return (np.maximum(x, 0).astype(x.dtype),)
+        return (np.asarray(np.maximum(x, 0), x.dtype),)
+
+    def bound(self, intervals: Intervals, types: Types) -> Intervals:
+        (x,) = intervals
+        return (Interval(max(x.lo, 0), max(x.hi, 0)),)
 
 
 @dataclass(frozen=True, slots=True)
-class Clamp(Op):
+class Clamp(Pointwise):
     """min(max(x, lo), hi): every form of ReLU and Clip.
 
     Quantized: rescaled to `out` first where the contract does (TFLM's RELU6 never does), then clamped to `bounds`,
@@ -63,15 +75,36 @@ class Clamp(Op):
         return (result(x, x.shape, self.out),)
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+        (x,), (type_,) = arrays, types
+        if type_.dtype.is_float:
+            return (np.asarray(np.clip(x, np.float32(self.bounds.lo), np.float32(self.bounds.hi))),)
+        if self.rescale and self.out is not None:
+            return (by_value(lambda stored: self._rescaled(stored, type_), x),)
+        return (saturated(x, type_.dtype, self.bounds),)
+
+    def bound(self, intervals: Intervals, types: Types) -> Intervals:
+        dtype = types[0].dtype
+        if dtype.is_float:
+            return intervals
+        lo, hi = limits(dtype, self.bounds)
+        return (Interval(lo, hi) if self.rescale else intervals[0].clamp(lo, hi),)
+
+    def _rescaled(self, x: Array, type_: TensorType) -> Array:
+        assert self.out is not None and self.numerics is not None
+        if self.numerics is Numerics.ONNX:
+            values = from_real(to_real(x, type_), self.out, type_.dtype, self.numerics)
+        else:
+            values = tflite.rescaled(x, type_, self.out, self.numerics)
+        return saturated(values, type_.dtype, self.bounds)
 
 
-@dataclass(frozen=True, slots=True)
-class _Unary(Op):
-    """One operand, same shape; f32, or quantized with `out` and `numerics`."""
+class _Function(Pointwise):
+    """A function of one real number; quantized where it has `out` and `numerics`."""
 
-    out: Quant | None = None
-    numerics: Numerics | None = None
+    __slots__ = ()
+
+    out: Quant | None
+    numerics: Numerics | None
 
     def infer(self, types: Types) -> Types:
         x = one_operand(self.name, types)
@@ -79,7 +112,42 @@ class _Unary(Op):
         return (result(x, x.shape, self.out),)
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+        (x,), (type_,) = arrays, types
+        if self.out is not None:
+            return (by_value(lambda stored: self._on_stored(stored, type_), x),)
+        with np.errstate(all="ignore"):
+            return (np.asarray(self._real(x), np.float32),)
+
+    def bound(self, intervals: Intervals, types: Types) -> Intervals:
+        if self.out is None:
+            return intervals
+        (x,), (type_,) = intervals, types
+        values = self._on_stored(np.arange(x.lo, x.hi + 1).astype(type_.dtype.numpy), type_)
+        return (Interval(int(values.min()), int(values.max())),)
+
+    def _on_stored(self, x: Array, type_: TensorType) -> Array:
+        assert self.out is not None and self.numerics is not None
+        if self.numerics is Numerics.ONNX:
+            with np.errstate(all="ignore"):
+                real = np.asarray(self._real(to_real(x, type_)), np.float32)
+            return from_real(real, self.out, type_.dtype, self.numerics)
+        return saturated(self._tflite(x, type_, self.out, self.numerics), type_.dtype)
+
+    @abstractmethod
+    def _real(self, x: Float32s) -> Float32s:
+        """The function in float32."""
+
+    def _tflite(self, x: Array, type_: TensorType, out: Quant, numerics: Numerics) -> Array:
+        """The function on stored values under a TensorFlow Lite contract: a table of float32 values by default."""
+        return tflite.through_float32(self._real, x, type_, out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Unary(_Function):
+    """One operand, same shape; f32, or quantized with `out` and `numerics`."""
+
+    out: Quant | None = None
+    numerics: Numerics | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +157,12 @@ class Logistic(_Unary):
     name: ClassVar[str] = "logistic"
     reuses_input: ClassVar[bool] = True
 
+    def _real(self, x: Float32s) -> Float32s:
+        return np.float32(1) / (np.float32(1) + np.exp(-x))
+
+    def _tflite(self, x: Array, type_: TensorType, out: Quant, numerics: Numerics) -> Array:
+        return tflite.logistic(x, type_, out, numerics)
+
 
 @dataclass(frozen=True, slots=True)
 class Tanh(_Unary):
@@ -96,6 +170,12 @@ class Tanh(_Unary):
 
     name: ClassVar[str] = "tanh"
     reuses_input: ClassVar[bool] = True
+
+    def _real(self, x: Float32s) -> Float32s:
+        return np.tanh(x)
+
+    def _tflite(self, x: Array, type_: TensorType, out: Quant, numerics: Numerics) -> Array:
+        return tflite.tanh(x, type_, out, numerics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +185,13 @@ class HardSwish(_Unary):
     name: ClassVar[str] = "hard_swish"
     reuses_input: ClassVar[bool] = True
 
+    def _real(self, x: Float32s) -> Float32s:
+        product: Float32s = x * np.clip(x + np.float32(3), 0, 6)
+        return product / np.float32(6)
+
+    def _tflite(self, x: Array, type_: TensorType, out: Quant, numerics: Numerics) -> Array:
+        return tflite.hard_swish(x, type_, out, numerics)
+
 
 @dataclass(frozen=True, slots=True)
 class Abs(_Unary):
@@ -113,9 +200,15 @@ class Abs(_Unary):
     name: ClassVar[str] = "abs"
     reuses_input: ClassVar[bool] = True
 
+    def _real(self, x: Float32s) -> Float32s:
+        return np.abs(x)
+
+    def _tflite(self, x: Array, type_: TensorType, out: Quant, numerics: Numerics) -> Array:
+        return tflite.magnitude(x, type_, out, numerics)
+
 
 @dataclass(frozen=True, slots=True)
-class LeakyRelu(Op):
+class LeakyRelu(_Function):
     """x where x >= 0, else alpha * x."""
 
     alpha: float
@@ -124,17 +217,15 @@ class LeakyRelu(Op):
     name: ClassVar[str] = "leaky_relu"
     reuses_input: ClassVar[bool] = True
 
-    def infer(self, types: Types) -> Types:
-        x = one_operand("leaky_relu", types)
-        check_numerics("leaky_relu", x, self.out, self.numerics)
-        return (result(x, x.shape, self.out),)
+    def _real(self, x: Float32s) -> Float32s:
+        return np.where(x >= 0, x, np.float32(self.alpha) * x)
 
-    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+    def _tflite(self, x: Array, type_: TensorType, out: Quant, numerics: Numerics) -> Array:
+        return tflite.leaky_relu(x, type_, self.alpha, out, numerics)
 
 
 @dataclass(frozen=True, slots=True)
-class PRelu(Op):
+class PRelu(Pointwise):
     """x where x >= 0, else alpha * x with a tensor alpha that broadcasts to x.
 
     x: [...], alpha: broadcasts to x -> y: [...]
@@ -158,11 +249,25 @@ class PRelu(Op):
         return (result(x, x.shape, self.out),)
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+        if self.out is not None:
+            return (by_pair(lambda x, alpha: self._on_stored(x, alpha, types), *arrays),)
+        return (_prelu(*arrays),)
+
+    def _on_stored(self, x: Array, alpha: Array, types: Types) -> Array:
+        assert self.out is not None and self.numerics is not None
+        if self.numerics is Numerics.ONNX:
+            real = _prelu(to_real(x, types[0]), to_real(alpha, types[1]))
+            return from_real(real, self.out, types[0].dtype, self.numerics)
+        return saturated(tflite.prelu(x, alpha, types, self.out, self.numerics), types[0].dtype)
+
+
+def _prelu(x: Float32s, alpha: Float32s) -> Float32s:
+    with np.errstate(all="ignore"):
+        return np.where(x >= 0, x, alpha * x)
 
 
 @dataclass(frozen=True, slots=True)
-class Elu(Op):
+class Elu(_Function):
     """x where x >= 0, else alpha * (e^x - 1)."""
 
     alpha: float = 1.0
@@ -171,17 +276,13 @@ class Elu(Op):
     name: ClassVar[str] = "elu"
     reuses_input: ClassVar[bool] = True
 
-    def infer(self, types: Types) -> Types:
-        x = one_operand("elu", types)
-        check_numerics("elu", x, self.out, self.numerics)
-        return (result(x, x.shape, self.out),)
-
-    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+    def _real(self, x: Float32s) -> Float32s:
+        below: Float32s = libm.expf(np.minimum(x, np.float32(0))) - np.float32(1)
+        return np.where(x < 0, np.float32(self.alpha) * below, x).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
-class HardSigmoid(Op):
+class HardSigmoid(Pointwise):
     """min(max(alpha * x + beta, 0), 1), floats."""
 
     alpha: float
@@ -195,22 +296,24 @@ class HardSigmoid(Op):
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
         (x,) = arrays
         scaled = np.float32(self.alpha) * x + np.float32(self.beta)
-        return (np.clip(scaled, 0, 1).astype(np.float32),)
+        return (np.asarray(np.clip(scaled, 0, 1), np.float32),)
 
 
 @dataclass(frozen=True, slots=True)
-class Gelu(Op):
-    """0.5 x (1 + erf(x / sqrt 2)), or its tanh form (`approximate`), floats."""
+class Gelu(_Function):
+    """0.5 x (1 + erf(x / sqrt 2)), or its tanh form (`approximate`)."""
 
     approximate: bool = False
+    out: Quant | None = None
+    numerics: Numerics | None = None
     name: ClassVar[str] = "gelu"
     reuses_input: ClassVar[bool] = True
 
-    def infer(self, types: Types) -> Types:
-        return (float_operand("gelu", types),)
-
-    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+    def _real(self, x: Float32s) -> Float32s:
+        if not self.approximate:
+            return np.float32(0.5) * x * libm.erfcf(x * np.float32(-math.sqrt(0.5)))
+        cubic = x + np.float32(0.044715) * x * x * x
+        return np.float32(0.5) * x * (np.float32(1) + libm.tanhf(np.float32(math.sqrt(2 / math.pi)) * cubic))
 
 
 def float_operand(name: str, types: Types) -> TensorType:
@@ -224,20 +327,30 @@ def float_operand(name: str, types: Types) -> TensorType:
 
 
 @dataclass(frozen=True, slots=True)
-class _FloatUnary(Op):
+class _FloatUnary(Pointwise):
+    """A function of f32 only."""
+
     def infer(self, types: Types) -> Types:
         return (float_operand(self.name, types),)
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+        with np.errstate(all="ignore"):
+            return (np.asarray(self._real(arrays[0]), np.float32),)
+
+    @abstractmethod
+    def _real(self, x: Float32s) -> Float32s:
+        """The function in float32."""
 
 
 @dataclass(frozen=True, slots=True)
-class Exp(_FloatUnary):
+class Exp(_Unary):
     """e^x."""
 
     name: ClassVar[str] = "exp"
     reuses_input: ClassVar[bool] = True
+
+    def _real(self, x: Float32s) -> Float32s:
+        return libm.expf(x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +360,9 @@ class Log(_FloatUnary):
     name: ClassVar[str] = "log"
     reuses_input: ClassVar[bool] = True
 
+    def _real(self, x: Float32s) -> Float32s:
+        return np.log(x)
+
 
 @dataclass(frozen=True, slots=True)
 class Sqrt(_FloatUnary):
@@ -255,13 +371,22 @@ class Sqrt(_FloatUnary):
     name: ClassVar[str] = "sqrt"
     reuses_input: ClassVar[bool] = True
 
+    def _real(self, x: Float32s) -> Float32s:
+        return np.sqrt(x)
+
 
 @dataclass(frozen=True, slots=True)
-class Rsqrt(_FloatUnary):
+class Rsqrt(_Unary):
     """1 / sqrt(x)."""
 
     name: ClassVar[str] = "rsqrt"
     reuses_input: ClassVar[bool] = True
+
+    def _real(self, x: Float32s) -> Float32s:
+        return np.reciprocal(np.sqrt(x))
+
+    def _tflite(self, x: Array, type_: TensorType, out: Quant, numerics: Numerics) -> Array:
+        return tflite.rsqrt(x, type_, out, numerics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +396,9 @@ class Neg(_FloatUnary):
     name: ClassVar[str] = "neg"
     reuses_input: ClassVar[bool] = True
 
+    def _real(self, x: Float32s) -> Float32s:
+        return -x
+
 
 @dataclass(frozen=True, slots=True)
 class Reciprocal(_FloatUnary):
@@ -278,6 +406,9 @@ class Reciprocal(_FloatUnary):
 
     name: ClassVar[str] = "reciprocal"
     reuses_input: ClassVar[bool] = True
+
+    def _real(self, x: Float32s) -> Float32s:
+        return np.float32(1) / x
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,6 +418,9 @@ class Erf(_FloatUnary):
     name: ClassVar[str] = "erf"
     reuses_input: ClassVar[bool] = True
 
+    def _real(self, x: Float32s) -> Float32s:
+        return np.float32(1) - libm.erfcf(x)
+
 
 @dataclass(frozen=True, slots=True)
 class Floor(_FloatUnary):
@@ -294,6 +428,9 @@ class Floor(_FloatUnary):
 
     name: ClassVar[str] = "floor"
     reuses_input: ClassVar[bool] = True
+
+    def _real(self, x: Float32s) -> Float32s:
+        return np.floor(x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +440,9 @@ class Ceil(_FloatUnary):
     name: ClassVar[str] = "ceil"
     reuses_input: ClassVar[bool] = True
 
+    def _real(self, x: Float32s) -> Float32s:
+        return np.ceil(x)
+
 
 @dataclass(frozen=True, slots=True)
 class Round(_FloatUnary):
@@ -310,6 +450,9 @@ class Round(_FloatUnary):
 
     name: ClassVar[str] = "round"
     reuses_input: ClassVar[bool] = True
+
+    def _real(self, x: Float32s) -> Float32s:
+        return np.rint(x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +462,9 @@ class Sin(_FloatUnary):
     name: ClassVar[str] = "sin"
     reuses_input: ClassVar[bool] = True
 
+    def _real(self, x: Float32s) -> Float32s:
+        return np.sin(x)
+
 
 @dataclass(frozen=True, slots=True)
 class Cos(_FloatUnary):
@@ -326,6 +472,9 @@ class Cos(_FloatUnary):
 
     name: ClassVar[str] = "cos"
     reuses_input: ClassVar[bool] = True
+
+    def _real(self, x: Float32s) -> Float32s:
+        return np.cos(x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,9 +484,12 @@ class Softplus(_FloatUnary):
     name: ClassVar[str] = "softplus"
     reuses_input: ClassVar[bool] = True
 
+    def _real(self, x: Float32s) -> Float32s:
+        return np.logaddexp(np.float32(0), x)
+
 
 @dataclass(frozen=True, slots=True)
-class Lookup(Op):
+class Lookup(Pointwise):
     """Any function of one i8 value, as a table: y = table[x + 128].
 
     x: i8 [...], table: i8 [256] -> y: i8 [...] with the quantization `out`
@@ -358,53 +510,9 @@ class Lookup(Op):
         x, table = arrays
         return (table[x.astype(np.int64) + 128],)
 
+    def bound(self, intervals: Intervals, types: Types) -> Intervals:
+        return (intervals[1],)
 
-@dataclass(frozen=True, slots=True)
-class Softmax(Op):
-    """e^(beta x) / sum of e^(beta x) along an axis.
-
-    x: [...] -> y: [...]; quantized results may be of another type (`dtype`, i8 -> i16).
-    """
-
-    axis: int
-    beta: float = 1.0
-    out: Quant | None = None
-    dtype: DType = F32
-    numerics: Numerics | None = None
-    name: ClassVar[str] = "softmax"
-    reuses_input: ClassVar[bool] = True
-
-    def infer(self, types: Types) -> Types:
-        x = one_operand(self.name, types)
-        require(0 <= self.axis < max(x.rank, 1), f"{self.name} axis {self.axis} is outside rank {x.rank}")
-        check_numerics(self.name, x, self.out, self.numerics)
-        require(
-            self.dtype is x.dtype or (is_quantized(x) and self.dtype is I16),
-            f"{self.name} of {x} does not give {self.dtype.name}",
-        )
-        return (result(x, x.shape, self.out, self.dtype),)
-
-    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True)
-class LogSoftmax(Op):
-    """x - log(sum of e^x) along an axis.
-
-    x: [...] -> y: [...]
-    """
-
-    axis: int
-    out: Quant | None = None
-    numerics: Numerics | None = None
-    name: ClassVar[str] = "log_softmax"
-
-    def infer(self, types: Types) -> Types:
-        x = one_operand("log_softmax", types)
-        require(0 <= self.axis < max(x.rank, 1), f"log_softmax axis {self.axis} is outside rank {x.rank}")
-        check_numerics("log_softmax", x, self.out, self.numerics)
-        return (result(x, x.shape, self.out),)
-
-    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+    def access(self, types: Types) -> tuple[Access, ...]:
+        x, table = types
+        return broadcast_access(x.shape, x.shape), whole(table.shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,11 +11,16 @@ import numpy as np
 
 from trivet.core.bounds import UNBOUNDED, Bounds
 from trivet.core.dtype import BOOL, F32, I8, I32, DType
+from trivet.core.fixedpoint import Ints
+from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics, Overflow
 from trivet.core.quant import Quant
-from trivet.ir.op import Arrays, Op, broadcast_shapes, require
+from trivet.ir.op import Array, Arrays, Intervals, broadcast_shapes, full_range, require
 from trivet.ir.types import TensorType, Types
+from trivet.ops import tflite_elementwise as tflite
+from trivet.ops.pointwise import Pointwise
 from trivet.ops.quantized import QUANTIZED, check_numerics, is_quantized, result
+from trivet.ops.stored import by_pair, from_real, saturated, to_real
 
 
 def check_pair(name: str, types: Types) -> tuple[TensorType, TensorType]:
@@ -28,7 +35,9 @@ def check_pair(name: str, types: Types) -> tuple[TensorType, TensorType]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Arithmetic(Op):
+class _Arithmetic(Pointwise):
+    """What arithmetic operators share: three meanings (floats, plain integers, quantized integers), then a clamp."""
+
     clamp: Bounds = UNBOUNDED
     out: Quant | None = None
     numerics: Numerics | None = None
@@ -43,6 +52,60 @@ class _Arithmetic(Op):
         check_numerics(self.name, a, self.out, self.numerics)
         check_numerics(self.name, b, self.out, self.numerics)
         return (result(a, shape, self.out),)
+
+    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
+        (y,) = self.infer(types)
+        if self.out is not None:
+            return (by_pair(lambda a, b: self._on_stored(a, b, types, y.dtype), *arrays),)
+        if y.dtype.is_float:
+            with np.errstate(all="ignore"):
+                return (np.asarray(_clipped(self._exact(*arrays), self.clamp)),)
+        with np.errstate(all="ignore"):
+            wrapped = np.asarray(self._exact(*(a.astype(y.dtype.numpy) for a in arrays)))
+        return (wrapped if self.clamp == UNBOUNDED else saturated(wrapped, y.dtype, self.clamp),)
+
+    def bound(self, intervals: Intervals, types: Types) -> Intervals:
+        (y,) = self.infer(types)
+        whole = full_range(y)
+        if self.out is None and y.dtype.is_integer:
+            exact = self._interval(*intervals)
+            if exact is not None and (self.overflow is Overflow.EXACT or exact.within(whole)):
+                whole = exact
+        return (_clipped_interval(whole, self.clamp) if y.dtype.is_integer else whole,)
+
+    def _on_stored(self, a: Array, b: Array, types: Types, dtype: DType) -> Array:
+        """The quantized meaning, on stored values."""
+        assert self.out is not None and self.numerics is not None
+        if self.numerics is Numerics.ONNX:
+            with np.errstate(all="ignore"):
+                real = self._exact(to_real(a, types[0]), to_real(b, types[1]))
+            return saturated(from_real(real, self.out, dtype, self.numerics), dtype, self.clamp)
+        return saturated(self._rescaled(a, b, types), dtype, self.clamp)
+
+    @abstractmethod
+    def _exact(self, a: Array, b: Array) -> Array:
+        """The operation on floats, or on integers of the result's type, where it wraps."""
+
+    @abstractmethod
+    def _rescaled(self, a: Array, b: Array, types: Types) -> Ints:
+        """The operation on stored values under a TensorFlow Lite contract, zero point included, not yet clamped."""
+
+    def _interval(self, a: Interval, b: Interval) -> Interval | None:
+        """What the exact operation gives on plain integers, if it can be said."""
+        return None
+
+
+def _clipped(values: Array, clamp: Bounds) -> Array:
+    """Floats kept within the clamp."""
+    if clamp == UNBOUNDED:
+        return values
+    return np.clip(values, np.float32(clamp.lo), np.float32(clamp.hi))
+
+
+def _clipped_interval(values: Interval, clamp: Bounds) -> Interval:
+    """The integers of an interval after a clamp."""
+    allowed = Bounds(values.lo, values.hi).intersect(clamp)
+    return Interval(math.ceil(allowed.lo), math.floor(allowed.hi))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +130,15 @@ class Add(_Arithmetic):
             return (TensorType(I32, broadcast_shapes(types[0].shape, types[1].shape)),)
         return _Arithmetic.infer(self, types)
 
-    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+    def _exact(self, a: Array, b: Array) -> Array:
+        return np.add(a, b)
+
+    def _rescaled(self, a: Array, b: Array, types: Types) -> Ints:
+        assert self.out is not None
+        return tflite.signed_sum(1, a, b, types, self.out)
+
+    def _interval(self, a: Interval, b: Interval) -> Interval:
+        return a + b
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +151,15 @@ class Sub(_Arithmetic):
     name: ClassVar[str] = "sub"
     reuses_input: ClassVar[bool] = True
 
-    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+    def _exact(self, a: Array, b: Array) -> Array:
+        return np.subtract(a, b)
+
+    def _rescaled(self, a: Array, b: Array, types: Types) -> Ints:
+        assert self.out is not None
+        return tflite.signed_sum(-1, a, b, types, self.out)
+
+    def _interval(self, a: Interval, b: Interval) -> Interval:
+        return a - b
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +173,15 @@ class Mul(_Arithmetic):
     commutative: ClassVar[bool] = True
     reuses_input: ClassVar[bool] = True
 
-    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+    def _exact(self, a: Array, b: Array) -> Array:
+        return np.multiply(a, b)
+
+    def _rescaled(self, a: Array, b: Array, types: Types) -> Ints:
+        assert self.out is not None and self.numerics is not None
+        return tflite.product(a, b, types, self.out, self.numerics)
+
+    def _interval(self, a: Interval, b: Interval) -> Interval:
+        return a * b
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +194,19 @@ class Div(_Arithmetic):
     name: ClassVar[str] = "div"
     reuses_input: ClassVar[bool] = True
 
-    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+    def _exact(self, a: Array, b: Array) -> Array:
+        return np.divide(a, b) if a.dtype.kind == "f" else _truncated_quotient(a, b)
+
+    def _rescaled(self, a: Array, b: Array, types: Types) -> Ints:
+        assert self.out is not None and self.numerics is not None
+        return tflite.quotient(a, b, types, self.out, self.numerics)
+
+
+def _truncated_quotient(a: Array, b: Array) -> Array:
+    """a / b toward zero on plain integers; 0 where b is 0, and the smallest integer over -1 stays itself."""
+    quotient = np.floor_divide(a, b)
+    inexact = (np.remainder(a, b) != 0) & ((a < 0) != (b < 0))
+    return np.where(b == 0, 0, quotient + inexact).astype(a.dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +220,17 @@ class SquaredDifference(_Arithmetic):
     commutative: ClassVar[bool] = True
     reuses_input: ClassVar[bool] = True
 
-    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+    def _exact(self, a: Array, b: Array) -> Array:
+        difference = np.subtract(a, b)
+        return np.multiply(difference, difference)
+
+    def _rescaled(self, a: Array, b: Array, types: Types) -> Ints:
+        assert self.out is not None
+        return tflite.squared_difference(a, b, types, self.out)
 
 
 @dataclass(frozen=True, slots=True)
-class _Extremum(Op):
+class _Extremum(Pointwise):
     """Compares stored values, whatever the operands' scales; the result takes `out`."""
 
     out: Quant | None = None
@@ -153,7 +253,11 @@ class Maximum(_Extremum):
     reuses_input: ClassVar[bool] = True
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        return (np.maximum(*arrays),)
+        return (np.asarray(np.maximum(*arrays)),)
+
+    def bound(self, intervals: Intervals, types: Types) -> Intervals:
+        a, b = intervals
+        return (Interval(max(a.lo, b.lo), max(a.hi, b.hi)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +272,15 @@ class Minimum(_Extremum):
     reuses_input: ClassVar[bool] = True
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        return (np.minimum(*arrays),)
+        return (np.asarray(np.minimum(*arrays)),)
+
+    def bound(self, intervals: Intervals, types: Types) -> Intervals:
+        a, b = intervals
+        return (Interval(min(a.lo, b.lo), min(a.hi, b.hi)),)
 
 
 @dataclass(frozen=True, slots=True)
-class Pow(Op):
+class Pow(Pointwise):
     """a raised to b, floats.
 
     a, b: shapes that broadcast -> y: their broadcast shape
@@ -187,11 +295,12 @@ class Pow(Op):
         return (TensorType(F32, broadcast_shapes(a.shape, b.shape)),)
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        return (np.power(*arrays).astype(np.float32),)
+        with np.errstate(all="ignore"):
+            return (np.asarray(np.power(*arrays), np.float32),)
 
 
 @dataclass(frozen=True, slots=True)
-class _Comparison(Op):
+class _Comparison(Pointwise):
     """Compares real numbers: quantized operands are rescaled as the contract says."""
 
     numerics: Numerics | None = None
@@ -205,7 +314,14 @@ class _Comparison(Op):
         return (TensorType(BOOL, broadcast_shapes(a.shape, b.shape)),)
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+        if self.numerics is None:
+            return (np.asarray(self._holds(*arrays)),)
+        to_number = to_real if self.numerics is Numerics.ONNX else tflite.comparable
+        return (by_pair(lambda a, b: np.asarray(self._holds(to_number(a, types[0]), to_number(b, types[1]))), *arrays),)
+
+    @abstractmethod
+    def _holds(self, a: Array, b: Array) -> Array:
+        """The comparison of numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +331,9 @@ class Equal(_Comparison):
     name: ClassVar[str] = "equal"
     commutative: ClassVar[bool] = True
 
+    def _holds(self, a: Array, b: Array) -> Array:
+        return np.equal(a, b)
+
 
 @dataclass(frozen=True, slots=True)
 class NotEqual(_Comparison):
@@ -223,12 +342,18 @@ class NotEqual(_Comparison):
     name: ClassVar[str] = "not_equal"
     commutative: ClassVar[bool] = True
 
+    def _holds(self, a: Array, b: Array) -> Array:
+        return np.not_equal(a, b)
+
 
 @dataclass(frozen=True, slots=True)
 class Less(_Comparison):
     """a < b."""
 
     name: ClassVar[str] = "less"
+
+    def _holds(self, a: Array, b: Array) -> Array:
+        return np.less(a, b)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,12 +362,18 @@ class LessEqual(_Comparison):
 
     name: ClassVar[str] = "less_equal"
 
+    def _holds(self, a: Array, b: Array) -> Array:
+        return np.less_equal(a, b)
+
 
 @dataclass(frozen=True, slots=True)
 class Greater(_Comparison):
     """a > b."""
 
     name: ClassVar[str] = "greater"
+
+    def _holds(self, a: Array, b: Array) -> Array:
+        return np.greater(a, b)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +382,12 @@ class GreaterEqual(_Comparison):
 
     name: ClassVar[str] = "greater_equal"
 
+    def _holds(self, a: Array, b: Array) -> Array:
+        return np.greater_equal(a, b)
+
 
 @dataclass(frozen=True, slots=True)
-class Where(Op):
+class Where(Pointwise):
     """a where the condition holds, else b.
 
     condition: bool, a, b: shapes that broadcast, same type and quantization -> y: their broadcast shape
@@ -271,10 +405,13 @@ class Where(Op):
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
         return (np.where(*arrays),)
 
+    def bound(self, intervals: Intervals, types: Types) -> Intervals:
+        return (Interval.hull(intervals[1:]),)
+
 
 @dataclass(frozen=True, slots=True)
-class Cast(Op):
-    """Another element type: floats truncate toward zero to integers, integers wrap, anything nonzero is true."""
+class Cast(Pointwise):
+    """Another element type: floats truncate toward zero to integers and saturate, integers wrap, nonzero is true."""
 
     dtype: DType
     name: ClassVar[str] = "cast"
@@ -284,4 +421,15 @@ class Cast(Op):
         return (TensorType(self.dtype, types[0].shape),)
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+        (x,) = arrays
+        if self.dtype is BOOL:
+            return (np.not_equal(x, 0),)
+        if x.dtype.kind == "f" and self.dtype.is_integer:
+            return (saturated(np.trunc(x).astype(np.float64), self.dtype),)
+        with np.errstate(all="ignore"):
+            return (x.astype(self.dtype.numpy),)
+
+    def bound(self, intervals: Intervals, types: Types) -> Intervals:
+        (y,) = self.infer(types)
+        fits = types[0].dtype.is_integer and intervals[0].within(full_range(y))
+        return (intervals[0] if fits else full_range(y),)

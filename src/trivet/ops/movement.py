@@ -9,10 +9,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from trivet.core.access import Access, AxisRule, Blocked, Shifted, Sliding, Span, Whole, pointwise
 from trivet.core.dtype import I32, I64
+from trivet.core.interval import Interval
 from trivet.core.quant import Quant
-from trivet.ir.op import Arrays, Op, broadcast_shapes, require
+from trivet.ir import op as contract
+from trivet.ir.op import Arrays, Intervals, Op, Region, broadcast_shapes, require
 from trivet.ir.types import Shape, TensorType, Types
+from trivet.ops.pointwise import Pointwise, broadcast_access, covers, regions
 
 
 def _moved(x: TensorType, shape: Shape) -> TensorType:
@@ -21,8 +25,21 @@ def _moved(x: TensorType, shape: Shape) -> TensorType:
     return x.with_shape(shape)
 
 
+class _Movement(Op):
+    """Every result element is one of the first operand's."""
+
+    __slots__ = ()
+
+    def bound(self, intervals: Intervals, types: Types) -> Intervals:
+        return intervals[:1]
+
+
+def _sizes(out: Region) -> Shape:
+    return tuple(span.size for span in out)
+
+
 @dataclass(frozen=True, slots=True)
-class Reshape(Op):
+class Reshape(_Movement):
     """The same elements in the same order under another shape.
 
     x: [...] -> y: `shape`
@@ -41,9 +58,25 @@ class Reshape(Op):
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
         return (arrays[0].reshape(self.shape),)
 
+    def access(self, types: Types) -> tuple[Access, ...]:
+        shape, kept = types[0].shape, self._kept_axes(types[0].shape)
+        return (tuple(pointwise(i, n) if i < kept else Whole(n) for i, n in enumerate(shape)),)
+
+    def tile(self, types: Types, out: Region) -> contract.Tile | None:
+        kept = self._kept_axes(types[0].shape)
+        if not all(covers(out, self.shape, axis) for axis in range(kept, len(self.shape))):
+            return None
+        op = Reshape((*_sizes(out[:kept]), *self.shape[kept:]))
+        return contract.Tile(op, ((*out[:kept], *(Span(0, n) for n in types[0].shape[kept:])),))
+
+    def _kept_axes(self, shape: Shape) -> int:
+        """How many leading axes have the same extent before and after."""
+        pairs = zip(shape, self.shape, strict=False)
+        return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(shape), len(self.shape)))
+
 
 @dataclass(frozen=True, slots=True)
-class Transpose(Op):
+class Transpose(_Movement):
     """Axes in another order: axis i of the result is axis perm[i] of the operand."""
 
     perm: tuple[int, ...]
@@ -61,9 +94,15 @@ class Transpose(Op):
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
         return (np.ascontiguousarray(arrays[0].transpose(self.perm)),)
 
+    def access(self, types: Types) -> tuple[Access, ...]:
+        return (tuple(pointwise(self.perm.index(i), n) for i, n in enumerate(types[0].shape)),)
+
+    def tile(self, types: Types, out: Region) -> contract.Tile | None:
+        return contract.Tile(self, regions(self.access(types), out))
+
 
 @dataclass(frozen=True, slots=True)
-class Concat(Op):
+class Concat(_Movement):
     """Operands one after the other along an axis; all have the same element type and quantization.
 
     x_i: [..., S_i, ...] -> y: [..., sum S_i, ...]
@@ -90,9 +129,23 @@ class Concat(Op):
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
         return (np.concatenate(arrays, self.axis),)
 
+    def bound(self, intervals: Intervals, types: Types) -> Intervals:
+        return (Interval.hull(intervals),)
+
+    def access(self, types: Types) -> tuple[Access, ...]:
+        offset, operands = 0, []
+        for type_ in types:
+            joined = Shifted(self.axis, type_.shape[self.axis], offset)
+            operands.append(tuple(joined if i == self.axis else pointwise(i, n) for i, n in enumerate(type_.shape)))
+            offset += type_.shape[self.axis]
+        return tuple(operands)
+
+    def tile(self, types: Types, out: Region) -> contract.Tile | None:
+        return contract.Tile(self, regions(self.access(types), out))
+
 
 @dataclass(frozen=True, slots=True)
-class Slice(Op):
+class Slice(_Movement):
     """A regular part: index i of axis a of the result is index starts[a] + i*steps[a] of the operand.
 
     x: [...] -> y: `sizes`; steps may be negative.
@@ -119,6 +172,25 @@ class Slice(Op):
             x = np.take(x, start + np.arange(size) * step, axis)
         return (np.ascontiguousarray(x),)
 
+    def access(self, types: Types) -> tuple[Access, ...]:
+        rules = [
+            _slice_rule(axis, *parts)
+            for axis, parts in enumerate(zip(types[0].shape, self.starts, self.steps, strict=True))
+        ]
+        return (tuple(rules),)
+
+    def tile(self, types: Types, out: Region) -> contract.Tile | None:
+        (region,) = regions(self.access(types), out)
+        first = [start + span.start * step for start, span, step in zip(self.starts, out, self.steps, strict=True)]
+        starts = tuple(max(0, a - span.start) for a, span in zip(first, region, strict=True))
+        return contract.Tile(Slice(starts, _sizes(out), self.steps), (region,))
+
+
+def _slice_rule(axis: int, size: int, start: int, step: int) -> AxisRule:
+    if step == 1:
+        return Shifted(axis, size, -start)
+    return Sliding(axis, size, stride=step, before=-start) if step > 1 else Whole(size)
+
 
 class PadMode(Enum):
     """What padding holds: one value, the border element, or the mirrored tensor without / with its border."""
@@ -130,7 +202,7 @@ class PadMode(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pad(Op):
+class Pad(_Movement):
     """Elements added before and after each axis; `value` is a stored value.
 
     x: [...] -> y: [before + size + after for each axis]
@@ -160,9 +232,35 @@ class Pad(Op):
             return (np.pad(x, widths, constant_values=x.dtype.type(self.value)),)
         return (np.pad(x, widths, mode=self.mode.value),)
 
+    def bound(self, intervals: Intervals, types: Types) -> Intervals:
+        if self.mode is not PadMode.CONSTANT or not types[0].dtype.is_integer:
+            return intervals
+        return (Interval.hull((*intervals, Interval(int(self.value), int(self.value)))),)
+
+    def access(self, types: Types) -> tuple[Access, ...]:
+        (x,) = types
+        if self.mode is PadMode.CONSTANT:
+            return (
+                tuple(Shifted(i, n, before) for i, (n, before) in enumerate(zip(x.shape, self.before, strict=True))),
+            )
+        return (tuple(Whole(n) if self._pads(i) else pointwise(i, n) for i, n in enumerate(x.shape)),)
+
+    def tile(self, types: Types, out: Region) -> contract.Tile | None:
+        (access,) = self.access(types)
+        if self.mode is not PadMode.CONSTANT:
+            (y,) = self.infer(types)
+            whole = all(covers(out, y.shape, axis) for axis in range(y.rank) if self._pads(axis))
+            return contract.Tile(self, regions((access,), out)) if whole else None
+        missing = [rule.missing(span) for rule, span in zip(access, out, strict=True)]
+        op = Pad(tuple(m[0] for m in missing), tuple(m[1] for m in missing), self.value, self.mode)
+        return contract.Tile(op, regions((access,), out))
+
+    def _pads(self, axis: int) -> bool:
+        return self.before[axis] > 0 or self.after[axis] > 0
+
 
 @dataclass(frozen=True, slots=True)
-class Expand(Op):
+class Expand(_Movement):
     """Axes of extent one repeated.
 
     x: broadcasts to `shape` -> y: `shape`
@@ -180,9 +278,15 @@ class Expand(Op):
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
         return (np.ascontiguousarray(np.broadcast_to(arrays[0], self.shape)),)
 
+    def access(self, types: Types) -> tuple[Access, ...]:
+        return (broadcast_access(types[0].shape, self.shape),)
+
+    def tile(self, types: Types, out: Region) -> contract.Tile | None:
+        return contract.Tile(Expand(_sizes(out)), regions(self.access(types), out))
+
 
 @dataclass(frozen=True, slots=True)
-class Tile(Op):
+class Tile(_Movement):
     """The whole operand repeated along each axis.
 
     x: [...] -> y: [size * repeats for each axis]
@@ -199,9 +303,18 @@ class Tile(Op):
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
         return (np.tile(arrays[0], self.repeats),)
 
+    def access(self, types: Types) -> tuple[Access, ...]:
+        return (tuple(pointwise(i, n) if self.repeats[i] == 1 else Whole(n) for i, n in enumerate(types[0].shape)),)
+
+    def tile(self, types: Types, out: Region) -> contract.Tile | None:
+        (y,) = self.infer(types)
+        if not all(covers(out, y.shape, axis) for axis, repeat in enumerate(self.repeats) if repeat != 1):
+            return None
+        return contract.Tile(self, regions(self.access(types), out))
+
 
 @dataclass(frozen=True, slots=True)
-class Gather(Op):
+class Gather(_Movement):
     """Slices along an axis, chosen by index.
 
     x: [A.., S, B..], indices: i32 or i64 [I..] in [-S, S) -> y: [A.., I.., B..]
@@ -221,9 +334,19 @@ class Gather(Op):
         x, indices = arrays
         return (np.take(x, indices, self.axis),)
 
+    def access(self, types: Types) -> tuple[Access, ...]:
+        x, indices = types
+        after = indices.rank - 1
+        rules = [pointwise(i if i < self.axis else i + after, n) for i, n in enumerate(x.shape)]
+        chosen = tuple(pointwise(self.axis + i, n) for i, n in enumerate(indices.shape))
+        return (*rules[: self.axis], Whole(x.shape[self.axis]), *rules[self.axis + 1 :]), chosen
+
+    def tile(self, types: Types, out: Region) -> contract.Tile | None:
+        return contract.Tile(self, regions(self.access(types), out))
+
 
 @dataclass(frozen=True, slots=True)
-class SpaceToDepth(Op):
+class SpaceToDepth(_Movement):
     """Blocks of pixels become channels.
 
     x: [N, H*b, W*b, C] -> y: [N, H, W, b*b*C], block row, block column, channel
@@ -246,9 +369,17 @@ class SpaceToDepth(Op):
         blocks = arrays[0].reshape(n, h // b, b, w // b, b, c).transpose(0, 1, 3, 2, 4, 5)
         return (np.ascontiguousarray(blocks).reshape(n, h // b, w // b, b * b * c),)
 
+    def access(self, types: Types) -> tuple[Access, ...]:
+        n, h, w, c = types[0].shape
+        return ((pointwise(0, n), Blocked(1, h, self.block, 1), Blocked(2, w, self.block, 1), Whole(c)),)
+
+    def tile(self, types: Types, out: Region) -> contract.Tile | None:
+        (y,) = self.infer(types)
+        return contract.Tile(self, regions(self.access(types), out)) if covers(out, y.shape, 3) else None
+
 
 @dataclass(frozen=True, slots=True)
-class DepthToSpace(Op):
+class DepthToSpace(_Movement):
     """Channels become blocks of pixels.
 
     x: [N, H, W, b*b*C] -> y: [N, H*b, W*b, C]; `channel_major` reads channels as (C, b, b), else as (b, b, C).
@@ -273,9 +404,18 @@ class DepthToSpace(Op):
             blocks = arrays[0].reshape(n, h, w, b, b, depth).transpose(0, 1, 3, 2, 4, 5)
         return (np.ascontiguousarray(blocks).reshape(n, h * b, w * b, depth),)
 
+    def access(self, types: Types) -> tuple[Access, ...]:
+        n, h, w, c = types[0].shape
+        return ((pointwise(0, n), Blocked(1, h, 1, self.block), Blocked(2, w, 1, self.block), Whole(c)),)
+
+    def tile(self, types: Types, out: Region) -> contract.Tile | None:
+        (y,) = self.infer(types)
+        aligned = all(end % self.block == 0 for span in out[1:3] for end in (span.start, span.stop))
+        return contract.Tile(self, regions(self.access(types), out)) if aligned and covers(out, y.shape, 3) else None
+
 
 @dataclass(frozen=True, slots=True)
-class Reinterpret(Op):
+class Reinterpret(Pointwise):
     """The same stored integers under another quantization: no arithmetic.
 
     x: quantized or plain integers [...] -> y: the same shape and element type, quantization `out`
@@ -291,3 +431,6 @@ class Reinterpret(Op):
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
         return arrays
+
+    def bound(self, intervals: Intervals, types: Types) -> Intervals:
+        return intervals

@@ -5,18 +5,45 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
+from trivet.core.access import Access, Whole
 from trivet.core.dtype import F16, F32, I8, I16, I32, U8, U16, DType
+from trivet.core.fixedpoint import multiply_by_quantized_multiplier
+from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
-from trivet.core.quant import Quant
-from trivet.ir.op import Arrays, Op, require
+from trivet.core.quant import Quant, quantize_multipliers
+from trivet.ir.op import Array, Arrays, Intervals, Region, Tile, full_range, require
 from trivet.ir.types import TensorType, Types
+from trivet.ops.pointwise import Pointwise, covers
+from trivet.ops.stored import along_axis, by_value, centered, from_real, saturated, to_real
 
 STORED = (I8, U8, I16, U16, I32)
 """Element types that quantized tensors have at borders and in constants."""
 
 
+class _ElementwiseQuantized(Pointwise):
+    """Elementwise, but along the axis of a per-axis quantization only as a whole."""
+
+    __slots__ = ()
+
+    def access(self, types: Types) -> tuple[Access, ...]:
+        axes = self._quantized_axes(types)
+        (rules,) = Pointwise.access(self, types)
+        return (tuple(Whole(types[0].shape[i]) if i in axes else rule for i, rule in enumerate(rules)),)
+
+    def tile(self, types: Types, out: Region) -> Tile | None:
+        if not all(covers(out, types[0].shape, axis) for axis in self._quantized_axes(types)):
+            return None
+        return Pointwise.tile(self, types, out)
+
+    def _quantized_axes(self, types: Types) -> set[int]:
+        quants = (types[0].quant, self.infer(types)[0].quant)
+        return {quant.axis for quant in quants if quant is not None and quant.axis is not None}
+
+
 @dataclass(frozen=True, slots=True)
-class Quantize(Op):
+class Quantize(_ElementwiseQuantized):
     """stored = saturate(round(x / scale) + zero point); the contract decides how halves round.
 
     x: f32 [...] -> y: `dtype` [...] with the quantization `out` (per tensor or per axis)
@@ -33,11 +60,11 @@ class Quantize(Op):
         return (TensorType(self.dtype, types[0].shape, self.out),)
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+        return (from_real(arrays[0], self.out, self.dtype, self.numerics),)
 
 
 @dataclass(frozen=True, slots=True)
-class Dequantize(Op):
+class Dequantize(_ElementwiseQuantized):
     """x = scale * (stored - zero point) in float32; f16 widens.
 
     x: quantized or f16 [...] -> y: f32 [...]
@@ -52,11 +79,12 @@ class Dequantize(Op):
         return (TensorType(F32, x.shape),)
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+        (x,), (type_,) = arrays, types
+        return (x.astype(np.float32) if type_.dtype is F16 else to_real(x, type_),)
 
 
 @dataclass(frozen=True, slots=True)
-class Requantize(Op):
+class Requantize(_ElementwiseQuantized):
     """The same real numbers under another scale, zero point or element type.
 
     x: quantized [...] -> y: `dtype` [...] with the quantization `out`
@@ -77,4 +105,31 @@ class Requantize(Op):
         return (TensorType(self.dtype, x.shape, self.out),)
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        raise NotImplementedError
+        (x,), (type_,) = arrays, types
+        assert type_.quant is not None
+        if type_.quant.is_per_tensor and self.out.is_per_tensor:
+            return (by_value(lambda stored: self._restated(stored, type_), x),)
+        return (self._restated(x, type_),)
+
+    def bound(self, intervals: Intervals, types: Types) -> Intervals:
+        (x,), (type_,) = intervals, types
+        assert type_.quant is not None
+        if not (type_.quant.is_per_tensor and self.out.is_per_tensor):
+            return (full_range(self.infer(types)[0]),)
+        ends = self._restated(np.array([x.lo, x.hi]).astype(type_.dtype.numpy), type_)
+        return (Interval(int(ends[0]), int(ends[1])),)
+
+    def _restated(self, x: Array, type_: TensorType) -> Array:
+        if self.numerics is Numerics.ONNX:
+            return from_real(to_real(x, type_), self.out, self.dtype, self.numerics)
+        assert type_.quant is not None
+        rank = x.ndim
+        reals = along_axis(type_.quant.scales, type_.quant, rank, np.float64) / along_axis(
+            self.out.scales, self.out, rank, np.float64
+        )
+        mantissas, shifts = quantize_multipliers(reals.ravel())
+        zero_points = along_axis(self.out.zero_points, self.out, rank, np.int64)
+        scaled = multiply_by_quantized_multiplier(
+            centered(x, type_), mantissas.reshape(reals.shape), shifts.reshape(reals.shape)
+        )
+        return saturated(scaled + zero_points, self.dtype)

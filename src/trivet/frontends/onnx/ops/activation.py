@@ -11,6 +11,7 @@ from trivet.ir.graph import Value
 from trivet.ir.op import Op
 from trivet.ops import activation as ops
 from trivet.ops.elementwise import Add, Div, Greater, Less, Maximum, Minimum, Mul, Sub, Where
+from trivet.ops.softmax import LogSoftmax, Softmax
 
 ONNX = Converters()
 
@@ -180,7 +181,7 @@ def softmax(ctx: Context) -> Value:
     x = ctx.operand(0)
     rank = x.type.rank
     axis = ctx.axis(ctx.attr_int("axis", -1 if ctx.opset >= 13 else 1), rank)
-    make = ops.Softmax if ctx.node.kind == "Softmax" else ops.LogSoftmax
+    make = Softmax if ctx.node.kind == "Softmax" else LogSoftmax
     if ctx.opset >= 13 or axis == rank - 1:
         return ctx.emit(make(axis), x)
     shape = x.type.shape

@@ -16,8 +16,9 @@ from trivet.frontends.onnx.ops.pool import globally_pooled, pooled
 from trivet.frontends.onnx.ops.quantize import dequantized, quantized, stated
 from trivet.ir.graph import Value
 from trivet.ir.op import Op
-from trivet.ops.activation import LeakyRelu, Logistic, Softmax
+from trivet.ops.activation import LeakyRelu, Logistic
 from trivet.ops.elementwise import Add, Mul
+from trivet.ops.softmax import Softmax
 
 ONNX = Converters()
 

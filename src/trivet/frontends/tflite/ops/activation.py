@@ -25,18 +25,17 @@ from trivet.ops.activation import (
     LeakyRelu,
     Log,
     Logistic,
-    LogSoftmax,
     Neg,
     PRelu,
     Round,
     Rsqrt,
     Sin,
-    Softmax,
     Sqrt,
     Tanh,
 )
 from trivet.ops.elementwise import Div, Maximum, Mul
 from trivet.ops.reduce import Sum
+from trivet.ops.softmax import LogSoftmax, Softmax
 
 _Unary = type[Logistic] | type[Tanh] | type[HardSwish] | type[Abs]
 _L2_FLOOR = 1e-6
