@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trivet.analysis.liveness import Lifetime, Runs, activations, lifetimes
+from trivet.core.dtype import BOOL
 from trivet.ir.graph import Graph, Node, Value
 from trivet.ops.movement import Concat, Slice
 
@@ -96,6 +97,8 @@ class _Sharer:
             yield from run
 
     def _share_part(self, node: Node) -> None:
+        if node.output.type.dtype.bits % 8 and node.output.type.dtype is not BOOL:
+            return
         match node.op:
             case Concat():
                 self._share_concat(node, node.op.axis)
@@ -229,7 +232,10 @@ class _Sharer:
 
 
 def contiguous_offset(op: Slice, operand: Value) -> int | None:
-    """Where a slice starts in its operand's bytes, or None if its elements do not follow each other."""
+    """Where a slice starts in its operand's bytes, or None if its elements do not follow each other.
+
+    Elements are whole bytes.
+    """
     shape = operand.type.shape
     if any(step != 1 and size > 1 for step, size in zip(op.steps, op.sizes, strict=True)):
         return None
@@ -237,5 +243,4 @@ def contiguous_offset(op: Slice, operand: Value) -> int | None:
     if partial and any(op.sizes[axis] != 1 for axis in range(partial[-1])):
         return None
     elements = sum(start * math.prod(shape[axis + 1 :]) for axis, start in enumerate(op.starts))
-    dtype = operand.type.dtype
-    return dtype.size_bytes(elements) if dtype.size_bytes(elements) * 2 == dtype.size_bytes(2 * elements) else None
+    return operand.type.dtype.size_bytes(elements)

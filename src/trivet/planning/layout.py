@@ -175,6 +175,8 @@ class _Builder:
             source, target = views[id(state.written)], views[id(state.read)]
             if source == target:
                 continue
+            if any(not v.is_constant and views[id(v)].buffer == target.buffer for v in self.layout.graph.outputs):
+                raise Unsupported(f"state {state.read.name} is both an output and overwritten")
             if any(earlier.target.buffer == source.buffer for earlier in transfers):
                 raise Unsupported(f"state {state.read.name} takes the contents of a state that is written before it")
             transfers.append(Transfer(state.written, source, target))
