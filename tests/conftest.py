@@ -8,19 +8,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from networks import shared_directory
+
 settings.register_profile(
     "default", max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("deep", max_examples=2000, deadline=None)
 settings.load_profile(os.environ.get("TRIVET_HYPOTHESIS", "default"))
-
-CHECKOUT = Path(__file__).resolve().parent.parent
-
-
-def shared_directory() -> Path | None:
-    """The directory of real networks and cases: $TRIVET_SHARED, else `shared` beside the checkout."""
-    path = Path(os.environ.get("TRIVET_SHARED", CHECKOUT.parent / "shared"))
-    return path if (path / "models" / "INDEX.tsv").is_file() else None
 
 
 @pytest.fixture(scope="session")

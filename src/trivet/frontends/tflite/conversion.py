@@ -14,7 +14,8 @@ from trivet.core.quant import Quant
 from trivet.core.source import Operator as Place
 from trivet.errors import CompileError, InvalidModel, Unsupported
 from trivet.frontends.tflite.read import Model, Operator, Subgraph, Tensor
-from trivet.frontends.tflite.tensors import UINT8_OFFSET, constant_data, model_type, restated
+from trivet.frontends.tflite.refusals import no_converter
+from trivet.frontends.tflite.tensors import UINT8_OFFSET, check_divisor, constant_data, model_type, restated
 from trivet.ir.graph import Graph, Value
 from trivet.ir.op import Array, Op, TypeMismatch
 from trivet.ir.types import TensorType
@@ -23,6 +24,7 @@ from trivet.ops.quantize import Requantize
 
 _FREE_FOLD_BYTES = 1 << 16
 _FOLD_FACTOR = 8
+_MAX_FACTOR = 2.0**40
 
 
 class NotConstant(Unsupported):
@@ -139,7 +141,7 @@ class Conversion:
         """
         converter = self.scope.converters.get(self.record.kind)
         if converter is None:
-            raise Unsupported("no such operator in Trivet", hint="`trivet ops` lists what converts")
+            raise no_converter(self.record.kind)
         unresolved = [i for i in self.record.inputs if i in self.scope.doubtful and i not in self.scope.values]
         if unresolved:
             raise NotConstant("an operand has no known type")
@@ -185,6 +187,15 @@ class Conversion:
             raise InvalidModel(f"operand {index} must hold integers, not {data.dtype.name}")
         return tuple(int(value) for value in data.ravel())
 
+    def known_shape(self, index: int) -> tuple[int, ...]:
+        """An operand that holds the result's shape; where it is computed at run time, the shape that the file declares.
+
+        Raises: NotConstant, where the file leaves that shape open as well.
+        """
+        if self.operand(index).is_constant or self.source(0).free or not self.source(0).shape:
+            return self.integers(index)
+        return self.source(0).shape
+
     def axes(self, index: int, rank: int) -> tuple[int, ...]:
         """A constant operand as distinct axes in increasing order, counted from 0."""
         return tuple(sorted({self.axis(axis, rank) for axis in self.integers(index)}))
@@ -211,6 +222,8 @@ class Conversion:
     def real(self, name: str) -> float:
         value = self.record.options[name]
         assert isinstance(value, (int, float))
+        if abs(value) > _MAX_FACTOR:
+            raise InvalidModel(f"{name} is {value:g}")
         return float(value)
 
     def vector(self, name: str) -> tuple[int, ...]:
@@ -234,7 +247,9 @@ class Conversion:
 
     def declared(self, index: int = 0) -> TensorType:
         """The type that the file declares for a result, in Trivet's form."""
-        return restated(model_type(self.source(index)))
+        type_ = restated(model_type(self.source(index)))
+        check_divisor(type_.quant, self.source(index).name)
+        return type_
 
     @property
     def out(self) -> Quant | None:

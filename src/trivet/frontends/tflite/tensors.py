@@ -20,6 +20,8 @@ UINT8_OFFSET = 128
 
 _QUANTIZED = (I4, I8, U8, I16)
 _MAX_ELEMENTS = 1 << 31
+_MAX_SCALE = 2.0**40
+"""Larger scales, or smaller ones where something is divided by them, belong to no network; products stay finite."""
 
 
 def model_type(tensor: Tensor) -> TensorType:
@@ -48,7 +50,7 @@ def quantization(tensor: Tensor, dtype: DType, kinds: tuple[DType, ...] = _QUANT
     zero_points = _zero_points(found)
     broken = (
         len(zero_points) != len(found.scales)
-        or not all(math.isfinite(scale) and scale >= 0 for scale in found.scales)
+        or not all(0 <= scale <= _MAX_SCALE for scale in found.scales)
         or not all(dtype.min <= z <= dtype.max for z in zero_points)
     )
     if broken:
@@ -60,6 +62,12 @@ def quantization(tensor: Tensor, dtype: DType, kinds: tuple[DType, ...] = _QUANT
         count = len(found.scales)
         raise InvalidModel(f"tensor '{tensor.name}' {list(tensor.shape)} has {count} scales along axis {axis}")
     return Quant(found.scales, zero_points, axis)
+
+
+def check_divisor(quant: Quant | None, name: str) -> None:
+    """Raises: InvalidModel, for the quantization of a computed tensor whose scale is next to zero."""
+    if quant is not None and min(quant.scales) * _MAX_SCALE < 1:
+        raise InvalidModel(f"tensor '{name}' has the scale {min(quant.scales):g}")
 
 
 def _zero_points(found: Quantization) -> tuple[int, ...]:

@@ -45,9 +45,9 @@ def depthwise_conv_2d(op: Conversion) -> None:
 def transpose_conv(op: Conversion) -> None:
     """output shape: [4], filter: [O, KH, KW, C], x: [N, H, W, C], bias: [O]; padding as of the forward convolution."""
     w, x = weights(op, 1, 4), image(op, 2)
-    size = op.integers(0)
-    if len(size) != 4:
-        raise InvalidModel(f"the output shape must have four numbers, got {list(size)}")
+    size = op.known_shape(0)
+    if len(size) != 4 or min(size) < 1:
+        raise InvalidModel(f"the output shape must be four positive numbers, got {list(size)}")
     stride = strides(op)
     cut, extra = zip(*(_cut(op, x.type, w.type, size, stride, i) for i in (0, 1)), strict=True)
     conv = ConvTranspose2D(stride, (1, 1), (cut[0], cut[1]), (extra[0], extra[1]), 1, fused_bounds(op), op.out)

