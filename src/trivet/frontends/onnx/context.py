@@ -52,7 +52,8 @@ class Builder:
         # A dequantized constant stays visible as one: folding it would lose the stored integers.
         if isinstance(op, Dequantize) or not all(value.is_constant for value in inputs):
             return self.graph.append(op, inputs, loc=loc).outputs
-        arrays = op.evaluate(tuple(_data(value) for value in inputs), tuple(value.type for value in inputs))
+        with np.errstate(all="ignore"):
+            arrays = op.evaluate(tuple(_data(value) for value in inputs), tuple(value.type for value in inputs))
         return tuple(
             self.graph.constant(np.ascontiguousarray(array).reshape(type_.shape), type_)
             for array, type_ in zip(arrays, results, strict=True)

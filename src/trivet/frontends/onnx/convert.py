@@ -22,8 +22,8 @@ from trivet.ir.graph import Graph, Node, Port, Value, unlink_all
 from trivet.ir.op import Array
 from trivet.ir.types import TensorType
 
-OLDEST_OPSET = 7
-"""Elementwise operators broadcast by attributes before it."""
+OLDEST_OPSET = 6
+"""Before it, casts and shapes were stated in other ways."""
 
 Scope = dict[str, Value | None]
 """Values by name; None stands for a result that could not be converted, whose readers are not blamed."""
@@ -108,8 +108,8 @@ class _Import:
                 (-1, CompileError(f"the model has no input '{name}' to bind", hint=f"inputs: {names}"))
             )
             return None
-        if port.dtype is not None and array.dtype != port.dtype.numpy:
-            message = f"input '{name}' is {port.dtype.name}, it cannot be bound to {array.dtype.name}"
+        if from_numpy(array.dtype) is None or (port.dtype is not None and array.dtype != port.dtype.numpy):
+            message = f"input '{name}' is {port.foreign_dtype}, it cannot be bound to {array.dtype.name} elements"
             self.problems.append((-1, CompileError(message, where=self.path)))
             return None
         return _constant(graph, array, name)

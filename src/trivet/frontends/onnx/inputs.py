@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from trivet.errors import CompileError, InvalidModel, Unsupported
+from trivet.frontends.onnx.context import MAX_TENSOR_BYTES
 from trivet.frontends.onnx.model import Body, PortInfo
 from trivet.frontends.options import LoadOptions
 from trivet.ir.types import Shape, TensorType
@@ -53,7 +54,7 @@ def _input_type(port: PortInfo, given: Shape | None, symbols: Mapping[str, int],
     if port.dtype is None:
         raise Unsupported(f"input '{port.name}' holds {port.foreign_dtype} elements")
     if given is not None:
-        return TensorType(port.dtype, _given_shape(port, given, notes))
+        return _sized(port.name, TensorType(port.dtype, _given_shape(port, given, notes)))
     if port.dims is None:
         raise Unsupported(f"input '{port.name}' has no shape", hint=f"give one with --input-shape {port.name}:1x...")
     if len(port.dims) > MAX_RANK:
@@ -65,7 +66,13 @@ def _input_type(port: PortInfo, given: Shape | None, symbols: Mapping[str, int],
         if isinstance(dim, str):
             label = f" ('{dim}')" if dim else ""
             notes.append(f"input '{port.name}': free dimension {axis}{label} was bound to {size}")
-    return TensorType(port.dtype, tuple(shape))
+    return _sized(port.name, TensorType(port.dtype, tuple(shape)))
+
+
+def _sized(name: str, type_: TensorType) -> TensorType:
+    if type_.size_bytes > MAX_TENSOR_BYTES:
+        raise Unsupported(f"input '{name}' {type_} takes {type_.size_bytes} bytes")
+    return type_
 
 
 def _given_shape(port: PortInfo, given: Shape, notes: list[str]) -> Shape:

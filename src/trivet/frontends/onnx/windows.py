@@ -59,15 +59,17 @@ def explicit_pads(ctx: Context, rank: int) -> Pads:
     return tuple((pads[i], pads[rank + i]) for i in range(rank))
 
 
-def ceil_pads(ctx: Context, window: Window, sizes: tuple[int, ...]) -> Pads:
-    """Pads that make `floor` count the windows that `ceil_mode` asks for; none starts in the padding after the end."""
-    if not ctx.attr_flag("ceil_mode"):
-        return window.pads
+def pooling_pads(ctx: Context, window: Window, sizes: tuple[int, ...]) -> Pads:
+    """Pads that make `window_count` find as many windows as a pool has.
+
+    With `ceil_mode` the last window may reach past the end, but not start there. Without it ONNX Runtime still divides
+    toward zero, so that an operand a little smaller than the kernel has one window.
+    """
     grown: list[tuple[int, int]] = []
     for axis, (before, after) in enumerate(window.pads):
         step, extent = window.stride[axis], (window.kernel[axis] - 1) * window.dilation[axis] + 1
         free = sizes[axis] + before + after - extent
-        count = -(-free // step) + 1
+        count = -(-free // step) + 1 if ctx.attr_flag("ceil_mode") else int(free / step) + 1
         if (count - 1) * step >= sizes[axis] + before:
             count -= 1
         grown.append((before, max(after, after + (count - 1) * step - free)))

@@ -33,9 +33,17 @@ ONNX = Converters()
 
 def _binary(op: Op) -> Converter:
     def convert(ctx: Context) -> Value:
-        return ctx.emit(op, ctx.plain(0), ctx.plain(1))
+        return ctx.emit(op, ctx.plain(0), _aligned(ctx, ctx.plain(0), ctx.plain(1)))
 
     return convert
+
+
+def _aligned(ctx: Context, a: Value, b: Value) -> Value:
+    """Operator set 6 lines b up with the axes of a from `axis` on; later ones broadcast as numpy does."""
+    if ctx.opset >= 7 or not ctx.attr_flag("broadcast") or "axis" not in ctx:
+        return b
+    axis = ctx.axis(ctx.attr_int("axis"), a.type.rank)
+    return ctx.reshape(b, (*b.type.shape, *(1,) * max(0, a.type.rank - axis - b.type.rank)))
 
 
 # Booleans are 0 and 1, so the logical operators are extrema and comparisons.

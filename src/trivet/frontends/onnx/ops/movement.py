@@ -288,7 +288,13 @@ def space_to_depth(ctx: Context) -> Value:
     x = ctx.operand(0)
     if x.type.rank != 4:
         ctx.invalid(f"its operand is {x.type}, [N, C, H, W] is needed")
-    return from_image(ctx, ctx.emit(SpaceToDepth(ctx.attr_int("blocksize")), image(ctx, x)), 4)
+    block, mode = ctx.attr_int("blocksize"), ctx.attr_text("mode", "DCR")
+    y = ctx.emit(SpaceToDepth(block), image(ctx, x))
+    if mode == "CRD":
+        n, h, w, _ = y.type.shape
+        split = ctx.reshape(y, (n, h, w, block * block, x.type.shape[1]))
+        y = ctx.reshape(ctx.transpose(split, (0, 1, 2, 4, 3)), y.type.shape)
+    return from_image(ctx, y, 4)
 
 
 @ONNX("ReverseSequence")

@@ -9,8 +9,8 @@ from trivet.frontends.onnx.layout import channels_first, channels_last
 from trivet.frontends.onnx.ops.movement import listed_axes
 from trivet.ir.graph import Value
 from trivet.ir.op import Array
-from trivet.ops.activation import Abs, Sqrt
-from trivet.ops.elementwise import Add, Div, Mul, Sub
+from trivet.ops.activation import Abs, Reciprocal, Sqrt
+from trivet.ops.elementwise import Add, Div, Maximum, Mul, Sub
 from trivet.ops.reduce import Mean, Sum
 
 ONNX = Converters()
@@ -37,17 +37,26 @@ def batch_norm(ctx: Context) -> Value:
 
 def standardized(ctx: Context, x: Value, axes: tuple[int, ...], epsilon: float) -> Value:
     """(x - mean) / sqrt(variance + epsilon) over axes."""
-    centred = ctx.emit(Sub(), x, ctx.emit(Mean(axes, keep_dims=True), x))
+    return moments(ctx, x, axes, epsilon)[0]
+
+
+def moments(ctx: Context, x: Value, axes: tuple[int, ...], epsilon: float) -> tuple[Value, Value, Value]:
+    """The standardized x, its mean, and its deviation sqrt(variance + epsilon)."""
+    mean = ctx.emit(Mean(axes, keep_dims=True), x)
+    centred = ctx.emit(Sub(), x, mean)
     variance = ctx.emit(Mean(axes, keep_dims=True), ctx.emit(Mul(), centred, centred))
-    return ctx.emit(Div(), centred, ctx.emit(Sqrt(), ctx.emit(Add(), variance, ctx.constant(epsilon))))
+    deviation = ctx.emit(Sqrt(), ctx.emit(Add(), variance, ctx.constant(epsilon)))
+    return ctx.emit(Div(), centred, deviation), mean, deviation
 
 
 @ONNX("LayerNormalization")
-def layer_norm(ctx: Context) -> Value:
-    """Over all axes from `axis` on, then scale and bias (optional); mean and deviation are no results here."""
+def layer_norm(ctx: Context) -> tuple[Value, ...]:
+    """Over all axes from `axis` on, then scale and bias (optional); also the mean and 1 / deviation."""
     x = ctx.operand(0)
     axes = tuple(range(ctx.axis(ctx.attr_int("axis", -1), x.type.rank), x.type.rank))
-    return affine(ctx, standardized(ctx, x, axes, ctx.attr_float("epsilon", 1e-5)), ctx.optional(1), ctx.optional(2))
+    y, mean, deviation = moments(ctx, x, axes, ctx.attr_float("epsilon", 1e-5))
+    y = affine(ctx, y, ctx.optional(1), ctx.optional(2))
+    return (y, mean, ctx.emit(Reciprocal(), deviation)) if any(ctx.node.outputs[1:]) else (y,)
 
 
 def affine(ctx: Context, x: Value, scale: Value | None, bias: Value | None) -> Value:
@@ -112,7 +121,7 @@ def mean_variance_norm(ctx: Context) -> Value:
 
 @ONNX("LpNormalization")
 def lp_norm(ctx: Context) -> Value:
-    """x over its norm along an axis."""
+    """x over its norm along an axis; zeros stay zeros."""
     x, p = ctx.operand(0), ctx.attr_int("p", 2)
     axes = (ctx.axis(ctx.attr_int("axis", -1), x.type.rank),)
     if p == 1:
@@ -121,4 +130,5 @@ def lp_norm(ctx: Context) -> Value:
         norm = ctx.emit(Sqrt(), ctx.emit(Sum(axes, keep_dims=True), ctx.emit(Mul(), x, x)))
     else:
         ctx.refuse(f"the norm of order {p}", hint="orders 1 and 2 are supported")
-    return ctx.emit(Div(), x, norm)
+    tiny = ctx.constant(float(np.finfo(np.float32).tiny))
+    return ctx.emit(Div(), x, ctx.emit(Maximum(), norm, tiny))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trivet.frontends.onnx.context import Context, Converters
 from trivet.frontends.onnx.layout import channels_first, channels_last, from_image, image, two
-from trivet.frontends.onnx.windows import ceil_pads, pads2d, window
+from trivet.frontends.onnx.windows import pads2d, pooling_pads, window
 from trivet.ir.graph import Value
 from trivet.ir.op import Op
 from trivet.ops.elementwise import Add, Mul, Pow
@@ -21,7 +21,7 @@ def max_pool(ctx: Context) -> Value:
     x = ctx.operand(0)
     storage = image(ctx, x)
     shape = window(ctx, x.type.shape[2:], ctx.attr_ints("kernel_shape"))
-    pads = pads2d(ceil_pads(ctx, shape, x.type.shape[2:]))
+    pads = pads2d(pooling_pads(ctx, shape, x.type.shape[2:]))
     op = MaxPool2D(two(shape.kernel, 1), two(shape.stride, 1), two(shape.dilation, 1), pads)
     return from_image(ctx, ctx.emit(op, storage), x.type.rank)
 
@@ -38,7 +38,7 @@ def pooled(ctx: Context, x: Value) -> Value:
     shape = window(ctx, sizes, ctx.attr_ints("kernel_shape"))
     if any(d != 1 and k != 1 for d, k in zip(shape.dilation, shape.kernel, strict=True)):
         ctx.refuse(f"dilations {shape.dilation} of an average pool", hint="write it as a depthwise Conv")
-    pads = ceil_pads(ctx, shape, sizes)
+    pads = pooling_pads(ctx, shape, sizes)
     kernel, stride = two(shape.kernel, 1), two(shape.stride, 1)
     include = ctx.attr_flag("count_include_pad")
     if not include or pads == shape.pads:

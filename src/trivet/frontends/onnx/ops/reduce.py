@@ -44,6 +44,8 @@ def reduced(ctx: Context, make: Reduction, x: Value) -> Value:
     axes = axes_of(ctx, ctx.operand(0))
     if not axes:
         return x
+    if x.type.elements == 0:
+        ctx.refuse(f"a reduction of the empty {x.type}")
     return ctx.emit(make(axes, ctx.attr_flag("keepdims", True)), x)
 
 
@@ -88,6 +90,8 @@ def log_sum_exp(ctx: Context) -> Value:
     x, axes = ctx.operand(0), axes_of(ctx, ctx.operand(0))
     if not axes:
         return x
+    if x.type.elements == 0:
+        ctx.refuse(f"a reduction of the empty {x.type}")
     top = ctx.emit(ReduceMax(axes, keep_dims=True), x)
     total = ctx.emit(Sum(axes, keep_dims=True), ctx.emit(Exp(), ctx.emit(Sub(), x, top)))
     y = ctx.emit(Add(), top, ctx.emit(Log(), total))
@@ -102,6 +106,8 @@ def arg_extremum(ctx: Context) -> Value:
     x = ctx.plain(0)
     axis = ctx.axis(ctx.attr_int("axis", 0), x.type.rank)
     keep = ctx.attr_flag("keepdims", True)
+    if x.type.elements == 0:
+        ctx.refuse(f"a reduction of the empty {x.type}")
     op: Op = ArgMax(axis, keep, I64) if ctx.node.kind == "ArgMax" else ArgMin(axis, keep, I64)
     if not ctx.attr_flag("select_last_index"):
         return ctx.emit(op, x)
