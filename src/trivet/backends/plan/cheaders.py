@@ -54,7 +54,8 @@ def format_header() -> str:
         "MAGIC": f.MAGIC, "FORMAT_VERSION": f.VERSION, "ALIGNMENT": f.ALIGNMENT, "NONE": f.NONE,
         "EXTERNAL": f.EXTERNAL, "MAX_RANK": f.MAX_RANK, "MAX_OPERANDS": f.MAX_OPERANDS, "MAX_REGIONS": f.MAX_REGIONS,
         "MAX_FIRINGS": f.MAX_FIRINGS, "MAX_SWEEP": f.MAX_SWEEP, "STEP_ACCUMULATES": f.STEP_ACCUMULATES,
-        "NO_SOURCE": f.NO_SOURCE,
+        "NO_SOURCE": f.NO_SOURCE, "MAX_STREAM_STEPS": f.MAX_STREAM_STEPS, "MAX_WINDOW": f.MAX_WINDOW,
+        "MAX_GAP": f.MAX_GAP,
     }  # fmt: skip
     lines = [f"#define TRIVET_{name} {value}u" for name, value in constants.items()]
     lines += [f"#define TRIVET_{dtype.name.upper()} {code}u" for dtype, code in f.DTYPES.items()]
@@ -75,6 +76,7 @@ def family_header(family: str, kernels: Sequence[CKernel]) -> str:
     parts.append("/* X(id, name, parameter record, by rows, bit i: word i of the record starts a blob) */")
     parts.append(f"#define TRIVET_KERNELS_{family.upper()}(X) \\")
     for k in kernels:
+        assert all(offset < 128 for offset in k.blobs()), f"{k.name}: blobs must be in the first 128 bytes"
         mask = sum(1 << offset // 4 for offset in k.blobs())
         parts.append(f"    X({k.id}, {k.name}, trivet_{k.params.name}_record, {int(k.by_rows)}u, {mask:#x}u) \\")
     parts.append("")

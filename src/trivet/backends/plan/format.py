@@ -25,9 +25,14 @@ EXTERNAL = 0xFFFFFFFF
 MAX_RANK = 8
 MAX_OPERANDS = 32
 MAX_REGIONS = 4
-MAX_FIRINGS = 1 << 24
+MAX_STREAM_STEPS = 0xFFFE
+MAX_WINDOW = 1 << 20
+"""Largest stride, taps, dilation and divisor of an edge: products stay in 64 bits."""
+MAX_GAP = 256
+"""Largest dilation of an edge whose operand has fewer rows than that."""
+MAX_FIRINGS = 1 << 22
 """Kernel calls of one run of a plan, images left out: bounds the time of the loader's proof."""
-MAX_SWEEP = 1 << 28
+MAX_SWEEP = 1 << 26
 """Steps times firings of one stream: bounds the time of the loader's proof."""
 
 NO_SOURCE = 0xFFFF
@@ -46,7 +51,7 @@ REGION = Record(
     (
         Field("name", U32, "offset into names"),
         Field("size_bytes", U32, "memory that the plan needs here"),
-        Field("alignment", U32, "of the start of the memory; a power of two"),
+        Field("alignment", U32, "of the start of the memory; a power of two, at least 16"),
     ),
     "A memory that the caller provides. Region 0 is the arena.",
 )
@@ -129,16 +134,13 @@ PORT = Record(
 STATE = Record(
     "state",
     (
-        Field("read", U32, "tensor that holds the state during a run"),
-        Field("written", U32, "tensor that becomes the state at the end of a run"),
-        Field("initial", U32, "offset of the initial bytes in constants"),
+        Field("tensor", U32, "where the state lies from one run to the next"),
+        Field("initial", U32, "offset of its initial bytes in constants"),
     ),
-    "What survives a run.",
+    "What survives a run; the plan's own steps write its next value.",
 )
 DIM = Record("dim", (Field("size", U32, "extent of one axis, at least 1"),), "Shapes, one after the other.")
 OPERAND = Record("operand", (Field("tensor", U32, "index of the tensor"),), "Operands, then results, of a step.")
-
-BYTES: Record | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +168,9 @@ SECTIONS: tuple[Section, ...] = (
     Section("inputs", PORT, "what the caller provides"),
     Section("outputs", PORT, "what the caller gets"),
     Section("states", STATE, "what survives a run"),
-    Section("params", BYTES, "parameter records of the kernels, each at a multiple of 4"),
-    Section("constants", BYTES, "weights and tables, read in place, each at a multiple of 16"),
-    Section("names", BYTES, "UTF-8 strings that end with a zero byte"),
+    Section("params", None, "parameter records of the kernels, each at a multiple of 4"),
+    Section("constants", None, "weights and tables, read in place, each at a multiple of 16"),
+    Section("names", None, "UTF-8 strings that end with a zero byte"),
 )
 
 HEADER = Record(

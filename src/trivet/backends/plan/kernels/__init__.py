@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trivet.backends.ckernels import CKernel
-from trivet.backends.plan.kernels import conv, lookup
+from trivet.backends.plan.kernels import conv, copy, lookup
 from trivet.backends.plan.kernels.table import KERNELS
 
 FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
+    "copy": copy.FAMILY,
     "lookup": lookup.FAMILY,
     "conv": conv.FAMILY,
 }

@@ -12,10 +12,13 @@
 #define TRIVET_MAX_RANK 8u
 #define TRIVET_MAX_OPERANDS 32u
 #define TRIVET_MAX_REGIONS 4u
-#define TRIVET_MAX_FIRINGS 16777216u
-#define TRIVET_MAX_SWEEP 268435456u
+#define TRIVET_MAX_FIRINGS 4194304u
+#define TRIVET_MAX_SWEEP 67108864u
 #define TRIVET_STEP_ACCUMULATES 1u
 #define TRIVET_NO_SOURCE 65535u
+#define TRIVET_MAX_STREAM_STEPS 65534u
+#define TRIVET_MAX_WINDOW 1048576u
+#define TRIVET_MAX_GAP 256u
 #define TRIVET_I8 1u
 #define TRIVET_U8 2u
 #define TRIVET_I16 3u
@@ -40,7 +43,7 @@
     X(stages, 8u) \
     X(inputs, 28u) \
     X(outputs, 28u) \
-    X(states, 12u) \
+    X(states, 8u) \
     X(params, 1u) \
     X(constants, 1u) \
     X(names, 1u) \
@@ -79,7 +82,7 @@ typedef char trivet_header_record_is_packed[sizeof(trivet_header_record) == 128 
 typedef struct trivet_region_record {
     uint32_t name; /* offset into names */
     uint32_t size_bytes; /* memory that the plan needs here */
-    uint32_t alignment; /* of the start of the memory; a power of two */
+    uint32_t alignment; /* of the start of the memory; a power of two, at least 16 */
 } trivet_region_record;
 typedef char trivet_region_record_is_packed[sizeof(trivet_region_record) == 12 ? 1 : -1];
 
@@ -169,12 +172,11 @@ typedef struct trivet_port_record {
 } trivet_port_record;
 typedef char trivet_port_record_is_packed[sizeof(trivet_port_record) == 28 ? 1 : -1];
 
-/* What survives a run. */
+/* What survives a run; the plan's own steps write its next value. */
 typedef struct trivet_state_record {
-    uint32_t read; /* tensor that holds the state during a run */
-    uint32_t written; /* tensor that becomes the state at the end of a run */
-    uint32_t initial; /* offset of the initial bytes in constants */
+    uint32_t tensor; /* where the state lies from one run to the next */
+    uint32_t initial; /* offset of its initial bytes in constants */
 } trivet_state_record;
-typedef char trivet_state_record_is_packed[sizeof(trivet_state_record) == 12 ? 1 : -1];
+typedef char trivet_state_record_is_packed[sizeof(trivet_state_record) == 8 ? 1 : -1];
 
 #endif

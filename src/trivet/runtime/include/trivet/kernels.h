@@ -2,10 +2,12 @@
 #ifndef TRIVET_KERNELS_H
 #define TRIVET_KERNELS_H
 
+#include "trivet/kernels/copy.h"
 #include "trivet/kernels/lookup.h"
 #include "trivet/kernels/conv.h"
 
 #define TRIVET_KERNELS(X) \
+    TRIVET_KERNELS_COPY(X) \
     TRIVET_KERNELS_LOOKUP(X) \
     TRIVET_KERNELS_CONV(X) \
 

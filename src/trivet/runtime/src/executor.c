@@ -1,0 +1,81 @@
+/* Runs a plan: stream after stream, image after image, in the order of the schedule. */
+#include "model.h"
+
+typedef struct execution {
+    const trivet_model *model;
+    uint32_t image;
+} execution;
+
+static void make_views(const execution *run, const trivet_step_record *step, trivet_view *views) {
+    const trivet_model *model = run->model;
+    for (uint32_t i = 0; i < (uint32_t)step->inputs + step->outputs; i++) {
+        const trivet_tensor_record *tensor = trivet_operand(model, step, i);
+        trivet_image image = trivet_operand_image(model, tensor, step->images, i >= step->inputs);
+        views[i].data = model->memory[tensor->region] + tensor->offset + (size_t)run->image * image.stride;
+        views[i].row_bytes = image.row_bytes;
+        views[i].height = image.height;
+        views[i].depth = image.depth;
+    }
+}
+
+static trivet_status notify(const execution *run, uint32_t index, trivet_firing firing, bool done) {
+    if (run->model->observer == NULL) {
+        return TRIVET_OK;
+    }
+    trivet_event event = {index, run->image, firing.row, firing.rows, done};
+    return run->model->observer(run->model->observer_context, &event);
+}
+
+static trivet_status fire(void *context, uint32_t index, trivet_firing firing) {
+    const execution *run = context;
+    const trivet_model *model = run->model;
+    const trivet_step_record *step = &trivet_steps(model)[index];
+    trivet_view views[TRIVET_MAX_OPERANDS];
+    make_views(run, step, views);
+    trivet_call call = {
+        .params = trivet_params(model, step),
+        .constants = trivet_constants(model),
+        .inputs = views,
+        .outputs = views + step->inputs,
+        .scratch = step->scratch_offset == TRIVET_NONE ? NULL : model->memory[0] + step->scratch_offset,
+    };
+    trivet_status status = notify(run, index, firing, false);
+    status = status != TRIVET_OK ? status : trivet_find_kernel(step->kernel)->run(&call, firing.row, firing.rows);
+    return status != TRIVET_OK ? status : notify(run, index, firing, true);
+}
+
+static trivet_status run_stream(const trivet_model *model, const trivet_stream_record *stream) {
+    const trivet_step_record *first = &trivet_steps(model)[stream->first_step];
+    execution run = {model, 0};
+    for (; run.image < first->images; run.image++) {
+        trivet_status status;
+        if (stream->counters == TRIVET_NONE) {
+            status = fire(&run, stream->first_step, trivet_step_firing(first, trivet_step_height(model, first), 0));
+        } else {
+            uint32_t *counters = (uint32_t *)(void *)(model->memory[0] + stream->counters);
+            status = trivet_schedule(model, stream, counters, fire, &run);
+        }
+        if (status != TRIVET_OK) {
+            return status;
+        }
+    }
+    return TRIVET_OK;
+}
+
+trivet_status trivet_run(trivet_model *model) {
+    if (model == NULL || !model->is_bound) {
+        return TRIVET_ERR_UNBOUND;
+    }
+    for (uint32_t s = 0; s < model->header->streams.count; s++) {
+        trivet_status status = run_stream(model, &trivet_streams(model)[s]);
+        if (status != TRIVET_OK) {
+            return status;
+        }
+    }
+    return TRIVET_OK;
+}
+
+void trivet_observe(trivet_model *model, trivet_observer observer, void *context) {
+    model->observer = observer;
+    model->observer_context = context;
+}

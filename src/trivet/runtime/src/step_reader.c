@@ -1,0 +1,339 @@
+/* The loader's checks of steps, edges and streams. */
+#include "model.h"
+
+static bool in_range(uint32_t first, uint32_t count, uint32_t size) {
+    return count <= size && first <= size - count;
+}
+
+/* Bytes [start, start + bytes) of a region. */
+typedef struct extent {
+    uint32_t region;
+    uint32_t start;
+    uint32_t bytes;
+} extent;
+
+static bool are_disjoint(extent a, extent b) {
+    return a.region != b.region || a.bytes == 0 || b.bytes == 0 || a.start >= (uint64_t)b.start + b.bytes ||
+           b.start >= (uint64_t)a.start + a.bytes;
+}
+
+static extent tensor_extent(const trivet_model *model, const trivet_tensor_record *tensor) {
+    extent result = {tensor->region, tensor->offset, trivet_tensor_footprint(model, tensor)};
+    return result;
+}
+
+/* Operands exist, and every batch is that of the step or, for operands, shared. */
+static bool has_operands(const trivet_model *model, const trivet_step_record *step) {
+    uint32_t count = (uint32_t)step->inputs + step->outputs;
+    if (step->outputs == 0 || count > TRIVET_MAX_OPERANDS || step->images == 0 ||
+        !in_range(step->operands, count, model->header->operands.count)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (trivet_operands(model)[step->operands + i].tensor >= model->header->tensors.count) {
+            return false;
+        }
+        const trivet_tensor_record *tensor = trivet_operand(model, step, i);
+        uint32_t batch = tensor->rank == 0 ? 1u : trivet_shape(model, tensor)[0];
+        bool is_result = i >= step->inputs;
+        bool is_shared = !is_result && (tensor->rank != 4 || batch == 1);
+        if (step->images != 1 && batch != step->images && !is_shared) {
+            return false;
+        }
+        if (tensor->rank == 4 && step->images == 1 && batch != 1 &&
+            tensor->depth != trivet_shape(model, tensor)[1]) {
+            return false; /* a ring holds one image, not a batch as one */
+        }
+    }
+    return true;
+}
+
+/* Operands are made before: outside, by an earlier step, or by this one's stream where an edge says so. */
+static trivet_status check_order(const trivet_model *model, uint32_t index) {
+    const trivet_step_record *step = &trivet_steps(model)[index];
+    for (uint32_t i = 0; i < step->inputs; i++) {
+        uint32_t producer = trivet_operand(model, step, i)->producer;
+        if (producer != TRIVET_EXTERNAL && producer >= index) {
+            return TRIVET_ERR_ORDER;
+        }
+    }
+    for (uint32_t i = 0; i < step->outputs; i++) {
+        if (trivet_operand(model, step, step->inputs + i)->producer != index) {
+            return TRIVET_ERR_ORDER;
+        }
+    }
+    return TRIVET_OK;
+}
+
+static bool has_scratch(const trivet_model *model, const trivet_step_record *step) {
+    if (step->scratch_offset == TRIVET_NONE) {
+        return step->scratch_bytes == 0;
+    }
+    return step->scratch_bytes != 0 && step->scratch_offset % TRIVET_ALIGNMENT == 0 &&
+           in_range(step->scratch_offset, step->scratch_bytes, trivet_regions(model)[0].size_bytes);
+}
+
+/* A result and an operand share no bytes, or all of them (computed in place). A step that makes row after row may
+ * overwrite rows that it has read for the last time: `trivet_bind` looks at each of its firings. */
+static bool may_share(const trivet_step_record *step, extent result, extent operand) {
+    bool is_same = result.region == operand.region && result.start == operand.start && result.bytes == operand.bytes;
+    return are_disjoint(result, operand) || is_same || (step->firings > 1 && step->images == 1);
+}
+
+/* Scratch and results share no bytes with each other; nor with operands, as far as that is said above. */
+static bool has_own_memory(const trivet_model *model, const trivet_step_record *step) {
+    if (!has_scratch(model, step)) {
+        return false;
+    }
+    extent scratch = {0, step->scratch_offset, step->scratch_bytes};
+    for (uint32_t i = 0; i < (uint32_t)step->inputs + step->outputs; i++) {
+        extent a = tensor_extent(model, trivet_operand(model, step, i));
+        if (!are_disjoint(a, scratch)) {
+            return false;
+        }
+        for (uint32_t j = i < step->inputs ? step->inputs : i + 1; j < (uint32_t)step->inputs + step->outputs; j++) {
+            extent result = tensor_extent(model, trivet_operand(model, step, j));
+            if (i < step->inputs ? !may_share(step, result, a) : !are_disjoint(result, a)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* The firings stay inside the rows of every result. */
+static bool has_firings(const trivet_model *model, const trivet_step_record *step) {
+    bool accumulates = (step->flags & TRIVET_STEP_ACCUMULATES) != 0;
+    if (step->firings == 0 || step->rows == 0 || step->flags > TRIVET_STEP_ACCUMULATES ||
+        (accumulates && step->inputs == 0)) {
+        return false;
+    }
+    uint32_t height = trivet_step_height(model, step);
+    if ((uint64_t)(step->firings - 1) * step->rows >= height) {
+        return false;
+    }
+    if (accumulates) {
+        return (uint64_t)step->firings * step->rows >= height;
+    }
+    for (uint32_t i = 0; i < step->outputs; i++) {
+        const trivet_tensor_record *result = trivet_operand(model, step, step->inputs + i);
+        if (trivet_operand_image(model, result, step->images, true).height != height) {
+            return step->firings == 1 && step->rows >= height; /* several results of different heights: whole only */
+        }
+    }
+    return true;
+}
+
+static bool is_streamed(const trivet_model *model, const trivet_step_record *step) {
+    if (step->firings > 1 || step->rows < trivet_step_height(model, step) || step->flags != 0) {
+        return true;
+    }
+    for (uint32_t i = 0; i < (uint32_t)step->inputs + step->outputs; i++) {
+        const trivet_tensor_record *tensor = trivet_operand(model, step, i);
+        if (tensor->depth != trivet_tensor_geometry(model, tensor).height) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_blobs(const trivet_model *model, const trivet_step_record *step, const trivet_kernel *kernel) {
+    const uint32_t *words = trivet_params(model, step);
+    for (uint32_t word = 0; word < 32 && word < kernel->params_bytes / 4; word++) {
+        if ((kernel->blobs >> word & 1u) == 0) {
+            continue;
+        }
+        uint32_t offset = words[word];
+        uint32_t bytes = words[word + 1];
+        if (offset % TRIVET_ALIGNMENT != 0 || !in_range(offset, bytes, model->header->constants.count)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void describe(const trivet_model *model, const trivet_step_record *step, trivet_tensor_info *infos) {
+    for (uint32_t i = 0; i < (uint32_t)step->inputs + step->outputs; i++) {
+        const trivet_tensor_record *tensor = trivet_operand(model, step, i);
+        trivet_image image = trivet_operand_image(model, tensor, step->images, i >= step->inputs);
+        infos[i].shape = trivet_shape(model, tensor);
+        infos[i].rank = tensor->rank;
+        infos[i].dtype = tensor->dtype;
+        infos[i].row_bytes = image.row_bytes;
+        infos[i].height = image.height;
+        infos[i].depth = image.depth;
+    }
+}
+
+static trivet_status check_kernel(const trivet_model *model, const trivet_step_record *step) {
+    const trivet_kernel *kernel = trivet_find_kernel(step->kernel);
+    if (kernel == NULL) {
+        return TRIVET_ERR_KERNEL;
+    }
+    if (step->params % 4 != 0 || !in_range(step->params, kernel->params_bytes, model->header->params.count) ||
+        !has_blobs(model, step, kernel)) {
+        return TRIVET_ERR_PARAMS;
+    }
+    if (kernel->by_rows == 0 && is_streamed(model, step)) {
+        return TRIVET_ERR_STEP;
+    }
+    trivet_tensor_info infos[TRIVET_MAX_OPERANDS];
+    describe(model, step, infos);
+    uint32_t height = trivet_step_height(model, step);
+    trivet_check check = {
+        .params = trivet_params(model, step),
+        .constants = trivet_constants(model),
+        .inputs = infos,
+        .outputs = infos + step->inputs,
+        .input_count = step->inputs,
+        .output_count = step->outputs,
+        .scratch_bytes = step->scratch_bytes,
+        .images = step->images,
+        .rows = step->rows < height ? step->rows : height,
+        .accumulates = (step->flags & TRIVET_STEP_ACCUMULATES) != 0,
+    };
+    return kernel->check(&check);
+}
+
+static trivet_status check_step(const trivet_model *model, uint32_t index) {
+    const trivet_step_record *step = &trivet_steps(model)[index];
+    if (!has_operands(model, step) || !has_firings(model, step) || !has_own_memory(model, step)) {
+        return TRIVET_ERR_STEP;
+    }
+    if (step->name != TRIVET_NONE && step->name >= model->header->names.count) {
+        return TRIVET_ERR_NAME;
+    }
+    trivet_status status = check_order(model, index);
+    return status != TRIVET_OK ? status : check_kernel(model, step);
+}
+
+/* Divisors are positive, products of the schedule stay in 64 bits, and loops over gaps between taps are short. */
+static bool is_rule(const trivet_edge_record *edge, uint32_t height) {
+    return edge->stride <= TRIVET_MAX_WINDOW && edge->taps >= 1 && edge->taps <= TRIVET_MAX_WINDOW &&
+           edge->dilation >= 1 && (edge->dilation <= height || edge->dilation <= TRIVET_MAX_GAP) &&
+           edge->dilation <= TRIVET_MAX_WINDOW && edge->divisor >= 1 && edge->divisor <= TRIVET_MAX_WINDOW &&
+           edge->clamped <= 1 && edge->column == 0 && edge->width == 0;
+}
+
+/* An edge of step `position` of a stream names an operand, and a source that makes rows of just that height. */
+static bool is_edge(const trivet_model *model, const trivet_stream_record *stream, uint32_t position,
+                    const trivet_edge_record *edge) {
+    const trivet_step_record *step = &trivet_steps(model)[stream->first_step + position];
+    if (edge->operand >= step->inputs) {
+        return false;
+    }
+    const trivet_tensor_record *tensor = trivet_operand(model, step, edge->operand);
+    uint32_t height = trivet_operand_image(model, tensor, step->images, false).height;
+    if (!is_rule(edge, height)) {
+        return false;
+    }
+    if (edge->source == TRIVET_NO_SOURCE) {
+        return true;
+    }
+    if (edge->source >= position || tensor->producer != stream->first_step + edge->source) {
+        return false;
+    }
+    const trivet_step_record *source = &trivet_steps(model)[tensor->producer];
+    return (source->flags & TRIVET_STEP_ACCUMULATES) != 0 || trivet_step_height(model, source) == height;
+}
+
+/* An operand that is a ring, or made inside the stream, is covered by an edge with a source. */
+static bool is_covered(const trivet_model *model, const trivet_stream_record *stream, const trivet_step_record *step,
+                       uint32_t operand) {
+    const trivet_tensor_record *tensor = trivet_operand(model, step, operand);
+    bool is_ring = tensor->depth != trivet_tensor_geometry(model, tensor).height;
+    if (!is_ring && (tensor->producer == TRIVET_EXTERNAL || tensor->producer < stream->first_step)) {
+        return true;
+    }
+    for (uint32_t e = 0; e < step->edge_count; e++) {
+        const trivet_edge_record *edge = &trivet_edges(model)[step->edges + e];
+        if (edge->operand == operand && edge->source != TRIVET_NO_SOURCE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static trivet_status check_edges(const trivet_model *model, const trivet_stream_record *stream, uint32_t position) {
+    const trivet_step_record *step = &trivet_steps(model)[stream->first_step + position];
+    if (!in_range(step->edges, step->edge_count, model->header->edges.count)) {
+        return TRIVET_ERR_INDEX;
+    }
+    for (uint32_t e = 0; e < step->edge_count; e++) {
+        if (!is_edge(model, stream, position, &trivet_edges(model)[step->edges + e])) {
+            return TRIVET_ERR_STREAM;
+        }
+    }
+    for (uint32_t i = 0; i < step->inputs; i++) {
+        if (!is_covered(model, stream, step, i)) {
+            return TRIVET_ERR_ORDER;
+        }
+    }
+    return TRIVET_OK;
+}
+
+static trivet_status check_counters(const trivet_model *model, const trivet_stream_record *stream) {
+    const trivet_step_record *first = &trivet_steps(model)[stream->first_step];
+    if (stream->counters == TRIVET_NONE) {
+        return stream->step_count == 1 && first->firings == 1 ? TRIVET_OK : TRIVET_ERR_STREAM;
+    }
+    return stream->counters % 4 == 0 && in_range(stream->counters, 4 * stream->step_count,
+                                                 trivet_regions(model)[0].size_bytes)
+               ? TRIVET_OK
+               : TRIVET_ERR_STREAM;
+}
+
+/* One stream whose steps begin where the last one's ended. `firings` counts those of the plan. */
+static trivet_status check_stream(const trivet_model *model, const trivet_stream_record *stream, uint64_t *firings) {
+    if (stream->step_count == 0 || stream->step_count > TRIVET_MAX_STREAM_STEPS ||
+        !in_range(stream->first_step, stream->step_count, model->header->steps.count)) {
+        return TRIVET_ERR_STREAM;
+    }
+    const trivet_step_record *steps = trivet_steps(model) + stream->first_step;
+    uint64_t sum = 0;
+    for (uint32_t position = 0; position < stream->step_count; position++) {
+        trivet_status status = check_step(model, stream->first_step + position);
+        status = status != TRIVET_OK ? status : check_edges(model, stream, position);
+        if (status != TRIVET_OK) {
+            return status;
+        }
+        if (steps[position].images != steps[0].images) {
+            return TRIVET_ERR_STREAM;
+        }
+        sum += steps[position].firings;
+    }
+    *firings += sum;
+    if (*firings > TRIVET_MAX_FIRINGS || sum * stream->step_count > TRIVET_MAX_SWEEP) {
+        return TRIVET_ERR_LIMIT;
+    }
+    return check_counters(model, stream);
+}
+
+static trivet_status check_stages(const trivet_model *model) {
+    const trivet_stage_record *stages = TRIVET_RECORDS(model, stages, trivet_stage_record);
+    uint64_t next = 0;
+    for (uint32_t i = 0; i < model->header->stages.count; i++) {
+        if (stages[i].first_stream != next) {
+            return TRIVET_ERR_INDEX;
+        }
+        next += stages[i].stream_count;
+    }
+    return next == model->header->streams.count ? TRIVET_OK : TRIVET_ERR_INDEX;
+}
+
+trivet_status trivet_check_steps(const trivet_model *model) {
+    uint64_t firings = 0;
+    uint64_t next = 0;
+    for (uint32_t i = 0; i < model->header->streams.count; i++) {
+        const trivet_stream_record *stream = &trivet_streams(model)[i];
+        if (stream->first_step != next) {
+            return TRIVET_ERR_STREAM;
+        }
+        trivet_status status = check_stream(model, stream, &firings);
+        if (status != TRIVET_OK) {
+            return status;
+        }
+        next += stream->step_count;
+    }
+    return next == model->header->steps.count ? check_stages(model) : TRIVET_ERR_STREAM;
+}
