@@ -61,3 +61,11 @@ class Call:
     def streams(self) -> bool:
         """True iff the call may be made for part of the rows."""
         return self.by_rows and self.kernel.by_rows
+
+
+def images_of(call: Call, results: tuple[Value, ...]) -> int:
+    """How often the executor calls the kernel: once for each image of the batch, unless the call says otherwise."""
+    if call.images is not None:
+        return call.images
+    type_ = results[0].type
+    return type_.shape[0] if type_.rank == 4 else 1

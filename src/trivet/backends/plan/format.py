@@ -19,6 +19,8 @@ ALIGNMENT = 16
 
 NONE = 0xFFFFFFFF
 """An index or offset that is absent."""
+ALL_ROWS = 0xFFFFFFFF
+"""`rows` of a step whose one firing makes everything."""
 EXTERNAL = 0xFFFFFFFF
 """`producer` of a tensor that is there before the first step: an input or a state."""
 
@@ -81,7 +83,7 @@ STEP = Record(
         Field("scratch_bytes", U32, "bytes of work space"),
         Field("images", U32, "the step runs once for each image of the batch"),
         Field("firings", U32, "how often it fires for an image"),
-        Field("rows", U32, "output rows of one firing; the last may make fewer"),
+        Field("rows", U32, "output rows of one firing, 0xFFFFFFFF: all; the last may make fewer"),
         Field("edges", U32, "index of the first edge"),
         Field("edge_count", U16, "0: every operand is complete before the step"),
         Field("flags", U16, "1: accumulates"),

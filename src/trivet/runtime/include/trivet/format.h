@@ -137,7 +137,7 @@ typedef struct trivet_step_record {
     uint32_t scratch_bytes; /* bytes of work space */
     uint32_t images; /* the step runs once for each image of the batch */
     uint32_t firings; /* how often it fires for an image */
-    uint32_t rows; /* output rows of one firing; the last may make fewer */
+    uint32_t rows; /* output rows of one firing, 0xFFFFFFFF: all; the last may make fewer */
     uint32_t edges; /* index of the first edge */
     uint16_t edge_count; /* 0: every operand is complete before the step */
     uint16_t flags; /* 1: accumulates */

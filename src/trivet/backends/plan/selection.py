@@ -1,0 +1,52 @@
+"""Which C kernel runs each node of a graph, found once: planning asks for needs, the writer for the calls."""
+
+from __future__ import annotations
+
+from trivet.backends.ckernels import Call
+from trivet.backends.plan import format as f
+from trivet.backends.plan.kernels import KERNELS
+from trivet.errors import Problems, Unsupported
+from trivet.ir.graph import Graph, Node
+
+
+class Selection:
+    """Calls of the C kernels by node; a `KernelNeeds` for planning."""
+
+    def __init__(self) -> None:
+        self._calls: dict[int, tuple[Node, Call | None]] = {}
+
+    def find(self, node: Node) -> Call | None:
+        """The call that runs the node, None where no kernel takes it."""
+        entry = self._calls.get(id(node))
+        if entry is None:
+            call = KERNELS.select(node)
+            if call is not None and len(call.operands) + len(node.outputs) > f.MAX_OPERANDS:
+                call = None
+            entry = self._calls[id(node)] = (node, call)
+        return entry[1]
+
+    def call(self, node: Node) -> Call:
+        """The call of a node that `check` has accepted."""
+        call = self.find(node)
+        assert call is not None, f"no C kernel takes {node!r}"
+        return call
+
+    def scratch_bytes(self, node: Node, rows: int) -> int:
+        return self.call(node).scratch(rows)
+
+    def computes_rows(self, node: Node) -> bool:
+        return self.call(node).streams
+
+    def check(self, graph: Graph) -> None:
+        """Raises: Problems, with every node that no kernel takes."""
+        missing = [n for n in graph.nodes if not n.op.views_input and self.find(n) is None]
+        if missing:
+            raise Problems("the C runtime has no kernel", [_refusal(node) for node in missing])
+
+
+def _refusal(node: Node) -> Unsupported:
+    operands = ", ".join(str(type_) for type_ in node.input_types)
+    reason = KERNELS.refusal(type(node.op)) or f"it does not take ({operands}) with these attributes"
+    return Unsupported(
+        f"{node.op.name}: {reason}", where=node.loc, hint="`trivet ops show` lists what its kernels take"
+    )
