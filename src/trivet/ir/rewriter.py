@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from trivet.core.source import Location
-from trivet.ir.graph import Graph, Node, State, Use, Value, relink, unlink_all
+from trivet.ir.graph import Graph, Node, Port, State, Use, Value, relink, unlink_all
 from trivet.ir.op import Array, Op
 from trivet.ir.types import TensorType
 
@@ -67,6 +67,33 @@ class Rewriter:
         assert node.op.infer(tuple(v.type for v in inputs)) == tuple(v.type for v in node.outputs)
         relink(node, node.op, inputs)
 
+    def permute_input(self, value: Value, perm: tuple[int, ...]) -> Value:
+        """Declare a graph input in another order of axes: the new one is transpose{perm} of `value`, which must have
+        been replaced before the pass ends. The port keeps the model's order.
+        """
+        self.changed = True
+        graph = self.graph
+        index = next(i for i, given in enumerate(graph.inputs) if given is value)
+        port, new_axis = graph.input_ports[index], [perm.index(axis) for axis in range(len(perm))]
+        old_order = port.perm or tuple(range(len(perm)))
+        quant = value.type.quant
+        if quant is not None and quant.axis is not None:
+            quant = quant.with_axis(new_axis[quant.axis])
+        type_ = TensorType(value.type.dtype, tuple(value.type.shape[p] for p in perm), quant)
+        moved = Value(type_, value.name)
+        graph.inputs[index] = moved
+        graph.input_ports[index] = Port(port.name, port.type, _no_identity(tuple(new_axis[a] for a in old_order)))
+        return moved
+
+    def set_output(self, index: int, value: Value, perm: tuple[int, ...]) -> None:
+        """Return `value` instead of output `index`, which is transpose{perm}(value); the port keeps the model's order."""
+        self.changed = True
+        graph = self.graph
+        port = graph.output_ports[index]
+        old_order = port.perm or tuple(range(len(perm)))
+        graph.outputs[index] = value
+        graph.output_ports[index] = Port(port.name, port.type, _no_identity(tuple(perm[a] for a in old_order)))
+
     def retype(self, value: Value, type_: TensorType) -> None:
         """Change a declared type, for passes that rewrite producer and consumers together."""
         self.changed = True
@@ -94,6 +121,10 @@ class Rewriter:
 
     def _position(self, node: Node) -> int:
         return self.graph.nodes.index(node)
+
+
+def _no_identity(perm: tuple[int, ...]) -> tuple[int, ...] | None:
+    return None if perm == tuple(range(len(perm))) else perm
 
 
 __all__ = ["Rewriter", "Use"]

@@ -28,7 +28,7 @@ class RemoveIdentities(Pass):
     """reshape, transpose, slice, pad, expand, tile, cast, requantize, reinterpret, concat of one, clamp to everything,
     resize to the same size, pool of one element, multiplication by one: %y = op(%x)  -->  %x.
     reshape(reshape(%x))  -->  reshape(%x); transpose(transpose(%x))  -->  transpose(%x) with the product permutation;
-    a transpose that only moves unit axes, and a mean over unit axes  -->  reshape.
+    a reduction over unit axes  -->  reshape.
     """
 
     name: ClassVar[str] = "remove-identities"
@@ -118,19 +118,6 @@ def _merge_transpose(rw: Rewriter, node: Node, perm: tuple[int, ...]) -> None:
         rw.replace_node(node, Transpose(product), [inner.inputs[0]])
         rw.erase_dead_producers(old)
         rw.count("transpose of transpose")
-    elif keeps_order(node.inputs[0].type.shape, perm) and _is_plain(node.inputs[0].type):
-        rw.replace_node(node, Reshape(node.output.type.shape), node.inputs)
-        rw.count("transpose of unit axes")
-
-
-def _is_plain(type_: TensorType) -> bool:
-    return type_.quant is None or type_.quant.axis is None
-
-
-def keeps_order(shape: tuple[int, ...], perm: tuple[int, ...]) -> bool:
-    """True iff a transpose leaves every byte in place: the axes longer than one keep their order."""
-    moving = [p for p in perm if shape[p] != 1]
-    return moving == sorted(moving)
 
 
 def _merge_reduction(rw: Rewriter, node: Node) -> None:
