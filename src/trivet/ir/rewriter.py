@@ -86,7 +86,7 @@ class Rewriter:
         return moved
 
     def set_output(self, index: int, value: Value, perm: tuple[int, ...]) -> None:
-        """Return `value` instead of output `index`, which is transpose{perm}(value); the port keeps the model's order."""
+        """Return `value` for output `index`, which is transpose{perm}(value); the port keeps the model's order."""
         self.changed = True
         graph = self.graph
         port = graph.output_ports[index]

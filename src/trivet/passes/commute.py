@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from trivet.ir.graph import Node
 from trivet.ir.op import Op
 from trivet.ir.types import Shape
-from trivet.ops.activation import LogSoftmax, Lookup, Relu, Softmax
+from trivet.ops.activation import Lookup, Relu
 from trivet.ops.elementwise import Cast
 from trivet.ops.matmul import Dense
 from trivet.ops.movement import Concat, Expand, Gather, Pad, Reinterpret, Reshape, Slice, Tile
 from trivet.ops.quantize import Dequantize, Quantize, Requantize
 from trivet.ops.reduce import ArgMax, ArgMin, Mean, ReduceMax, ReduceMin, ReduceProd, Sum
+from trivet.ops.softmax import LogSoftmax, Softmax
 from trivet.passes.lookup_tables import POINTWISE
 
 Perm = tuple[int, ...]

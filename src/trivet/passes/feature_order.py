@@ -39,13 +39,23 @@ def absorb_into_weights(rw: Rewriter, node: Node, transpose: Node) -> bool:
     order = numbers.transpose(np.argsort([p - split for p in perm[split:]])).ravel()
     for layer in layers:
         weights = _reordered(rw, layer, layer.inputs[1], lambda w: w[:, order], None)
-        assert weights is not None
         rw.set_operands(layer, [layer.inputs[0], weights, *layer.inputs[2:]])
+        _rename_between(y, layer.inputs[0])
     old = node.inputs[0]
     rw.set_operands(node, [x])
     rw.erase_dead_producers(old)
     rw.count("transpose into dense columns")
     return True
+
+
+def _rename_between(first: Value, last: Value) -> None:
+    """Values whose elements have moved are no longer what their names said."""
+    value = last
+    while True:
+        value.name = f"{value.name}.t" if value.name and not value.name.endswith(".t") else value.name
+        if value is first or value.producer is None:
+            return
+        value = value.producer.inputs[0]
 
 
 def _flattened_from(before: tuple[int, ...], after: tuple[int, ...]) -> int | None:
@@ -142,4 +152,4 @@ def _reordered(rw: Rewriter, anchor: Node, value: Value, move: Callable[[Array],
         quant = Quant(tuple(quant.scales[i] for i in rows), tuple(quant.zero_points[i] for i in rows), 0)
     data = np.ascontiguousarray(move(constant.data))
     moved = rw.constant(data, TensorType(constant.type.dtype, data.shape, quant), constant.name)
-    return moved if source is None else rw.insert_before(anchor, Dequantize(), [moved], value.name)
+    return moved if source is None else rw.insert_before(anchor, Dequantize(), [moved])

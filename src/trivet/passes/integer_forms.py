@@ -17,7 +17,7 @@ from trivet.core.dtype import F32, I8
 from trivet.ir.graph import Value
 from trivet.ir.op import Op
 from trivet.ir.types import TensorType
-from trivet.ops.activation import LogSoftmax, PRelu, Softmax
+from trivet.ops.activation import PRelu
 from trivet.ops.conv import Conv2D, ConvTranspose2D, DepthwiseConv2D
 from trivet.ops.elementwise import Add, Div, Maximum, Minimum, Mul, SquaredDifference, Sub, Where
 from trivet.ops.matmul import BatchMatMul, Dense
@@ -37,6 +37,7 @@ from trivet.ops.pool import AveragePool2D, MaxPool2D
 from trivet.ops.quantize import Dequantize
 from trivet.ops.reduce import Mean, ReduceMax, ReduceMin, Sum
 from trivet.ops.resize import ResizeBilinear, ResizeNearest
+from trivet.ops.softmax import LogSoftmax, Softmax
 from trivet.passes.integer_bias import integer_bias, sums_fit
 from trivet.passes.patterns import made_by
 from trivet.passes.qdq_site import Site

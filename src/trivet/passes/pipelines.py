@@ -2,8 +2,15 @@
 
 Order matters where one pass needs what another leaves:
 
-- `restate-unsigned` first: everything later knows signed integers only.
-- `fold-constants` before every pass that reads values.
+- `restate-unsigned` first: every later pass knows signed integers only.
+- `fold-constants` before whatever reads values; it leaves dequantized constants alone until `fold-qdq` has taken the
+  integers that it wants, and only then does `dequantize-constants` make floats of the rest.
+- The float rewrites (bias, padding, clamps, transposes) run before `fold-qdq`, because in float they are exact, and
+  because a pair around conv + add + relu only becomes one integer operator when the three are one float operator.
+- `fold-batch-norm` after `fold-qdq`: what is still float then has float weights; quantized ones are never scaled.
+- Transposes cancel before and after `fold-qdq`: before, so that they do not stand between a quantize and its operator;
+  after, because tables and integer operators let more of them pass.
+- `view-transposes` last: a transpose of unit axes cancels against another one only while it still is a transpose.
 """
 
 from __future__ import annotations
@@ -17,32 +24,42 @@ from trivet.passes.fold_batch_norm import FoldBatchNorm
 from trivet.passes.fold_bias import FoldBias
 from trivet.passes.fold_constants import FoldConstants
 from trivet.passes.fold_pad import FoldPad
+from trivet.passes.fold_qdq import FoldQdq
 from trivet.passes.fuse_activation import FuseActivation
+from trivet.passes.layout import CancelTransposes
 from trivet.passes.manager import Fixpoint, Pipeline
 from trivet.passes.matmul_to_dense import MatMulToDense
 from trivet.passes.relabel import Relabel
 from trivet.passes.remove_identities import RemoveIdentities
 from trivet.passes.restate_unsigned import RestateUnsigned
+from trivet.passes.sink_reshapes import SinkReshapes
+from trivet.passes.view_transposes import ViewTransposes
 
-CLEAN = Fixpoint((FoldConstants(), Canonicalize(), RemoveIdentities(), Cse(), Dce()))
+CLEAN = (FoldConstants(), Canonicalize(), RemoveIdentities(), Cse(), Dce())
 """Leaves nothing that can be computed now, nothing twice, nothing unused."""
 
 
-def normalize(level: int = 1) -> Pipeline:
-    """From imported to canonical, at every optimization level."""
+def normalize(level: int = 1, ports: bool = True) -> Pipeline:
+    """From imported to canonical, at every optimization level.
+
+    `ports` lets model inputs and outputs be stored in the order in which the network computes; without it transposes
+    at the border stay operators.
+    """
+    movement = Fixpoint((CancelTransposes(ports), SinkReshapes(), *CLEAN))
+    absorb = (MergeClamps(), FoldBias(), FoldPad(), FuseActivation())
     return (
         RestateUnsigned(),
         DequantizeConstants(only_f16=True),
-        CLEAN,
-        MergeClamps(),
+        Fixpoint(CLEAN),
         MatMulToDense(),
-        FoldBias(),
-        FuseActivation(),
-        Relabel(),
+        movement,
+        *absorb,
+        FoldQdq(),
         DequantizeConstants(),
-        CLEAN,
+        movement,
         FoldBatchNorm(),
-        FoldPad(),
-        FuseActivation(),
-        CLEAN,
+        Relabel(),
+        *absorb,
+        ViewTransposes(),
+        Fixpoint(CLEAN),
     )
