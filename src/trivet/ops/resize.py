@@ -54,22 +54,26 @@ def resized(name: str, types: Types, size: tuple[int, int]) -> TensorType:
 
 
 def positions(size: int, new_size: int, coordinates: Coordinates, scale: float | None) -> npt.NDArray[np.float32]:
-    """The operand position of every output index, in float32 as both reference runtimes compute it: [new_size].
+    """The operand position of every output index, as the reference runtimes compute it: [new_size].
 
-    With `scale` (output per input) indices are divided by it, as ONNX does; without it they are multiplied by
-    size / new_size, as TensorFlow Lite does.
+    With `scale` (output per input) an index is divided by it and rounded to float32 once, as ONNX Runtime does, which
+    takes half pixels by the float32 scale; without it the index is multiplied by the float32 ratio of the sizes, as
+    TensorFlow Lite does.
     """
     index = np.arange(new_size, dtype=np.float32)
-    if coordinates is Coordinates.ALIGN_CORNERS:
-        step = np.float32(size - 1) / np.float32(new_size - 1) if new_size > 1 else np.float32(0)
-        return index * step
-    if coordinates is Coordinates.PYTORCH_HALF_PIXEL and new_size == 1:
+    half = np.float32(0 if coordinates in (Coordinates.ASYMMETRIC, Coordinates.ALIGN_CORNERS) else 0.5)
+    if coordinates is Coordinates.ALIGN_CORNERS and new_size > 1:
+        length, new_length = size - 1, new_size - 1
+        scale = None if scale is None else new_length / max(length, 1)
+    elif coordinates in (Coordinates.ALIGN_CORNERS, Coordinates.PYTORCH_HALF_PIXEL) and new_size == 1:
         return index
-    half = np.float32(0 if coordinates is Coordinates.ASYMMETRIC else 0.5)
-    if scale is None:
-        centres = (index + half) * (np.float32(size) / np.float32(new_size))
     else:
-        centres = (index + half) / np.float32(scale)
+        length, new_length = size, new_size
+    if scale is None:
+        centres = (index + half) * (np.float32(length) / np.float32(new_length))
+    else:
+        divisor = np.float64(np.float32(scale) if half else scale)
+        centres = ((index + half) / divisor).astype(np.float32)
     return centres if coordinates is Coordinates.TF_HALF_PIXEL_FOR_NN else centres - half
 
 
@@ -119,7 +123,7 @@ class ResizeNearest(Op):
     """The nearest element.
 
     x: [N, H, W, C] -> y: [N, *size, C]
-    `scales` are output per input; None means size / input size.
+    `scales` are output per input, float64 where they come from ONNX's sizes; None is TensorFlow Lite's arithmetic.
     """
 
     size: tuple[int, int]
@@ -161,7 +165,7 @@ class ResizeBilinear(Op):
     """Weighted mean of the four neighbours; the quantization stays.
 
     x: [N, H, W, C] -> y: [N, *size, C]
-    `scales` are output per input; None means size / input size.
+    `scales` are output per input, float64 where they come from ONNX's sizes; None is TensorFlow Lite's arithmetic.
     """
 
     size: tuple[int, int]
