@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,17 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     flags += ["-fsanitize=undefined", "-fno-sanitize-recover=all"]
     subprocess.run([compiler(), *WARNINGS, *flags, *runtime_sources(), "-o", str(path), "-lm"], check=True)
     return ctypes.CDLL(str(path))
+
+
+CORES = ("portable", "avx2", "avx512vnni")
+
+
+@pytest.fixture(params=range(len(CORES)), ids=CORES)
+def core(request: pytest.FixtureRequest, library: ctypes.CDLL) -> Iterator[ctypes.CDLL]:
+    """The library with one set of inner loops chosen."""
+    library.trivet_core_s8_at.restype = ctypes.c_void_p
+    if not library.trivet_core_s8_at(ctypes.c_uint32(request.param)):
+        pytest.skip(f"this processor has no {CORES[request.param]}")
+    library.trivet_core_s8_choose(ctypes.c_uint32(request.param))
+    yield library
+    library.trivet_core_s8_choose(ctypes.c_uint32(0xFFFFFFFF))

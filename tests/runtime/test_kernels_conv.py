@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -14,20 +13,6 @@ from product_cases import CONTRACTS, Layers
 from trivet.core.numerics import Numerics
 from trivet.ops.conv import Conv2D
 from trivet.ops.matmul import Dense
-
-CORES = ("portable", "avx2", "avx512vnni")
-
-
-@pytest.fixture(params=range(len(CORES)), ids=CORES)
-def core(request: pytest.FixtureRequest, library: ctypes.CDLL) -> Iterator[ctypes.CDLL]:
-    """The library with one set of inner loops chosen."""
-    library.trivet_core_s8_at.restype = ctypes.c_void_p
-    if not library.trivet_core_s8_at(ctypes.c_uint32(request.param)):
-        pytest.skip(f"this processor has no {CORES[request.param]}")
-    library.trivet_core_s8_choose(ctypes.c_uint32(request.param))
-    yield library
-    library.trivet_core_s8_choose(ctypes.c_uint32(0xFFFFFFFF))
-
 
 CONVOLUTIONS = {
     # input shape, filters [O, KH, KW], stride, dilation, pads, groups

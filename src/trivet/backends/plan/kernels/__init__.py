@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trivet.backends.ckernels import CKernel
-from trivet.backends.plan.kernels import conv, copy, lookup
+from trivet.backends.plan.kernels import conv, copy, depthwise, lookup
 from trivet.backends.plan.kernels.table import KERNELS
 
 FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
     "copy": copy.FAMILY,
     "lookup": lookup.FAMILY,
     "conv": conv.FAMILY,
+    "depthwise": depthwise.FAMILY,
 }
 """Every kernel of the runtime; ids are unique and stable."""
 

@@ -33,12 +33,12 @@ PATCH_BYTES = 1024
 """Windows up to this size are copied on the stack of every runtime; longer ones need scratch (kernels/conv_s8.c)."""
 SLACK = 16
 
-GEOMETRY = (
-    Field("in_width", U32), Field("in_channels", U32), Field("out_width", U32), Field("out_channels", U32),
-    Field("groups", U32), Field("kernel_h", U16), Field("kernel_w", U16), Field("stride_h", U16),
-    Field("stride_w", U16), Field("dilation_h", U16), Field("dilation_w", U16), Field("pad_top", U16),
-    Field("pad_left", U16),
+WINDOW = (
+    Field("in_width", U32), Field("out_width", U32), Field("kernel_h", U16), Field("kernel_w", U16),
+    Field("stride_h", U16), Field("stride_w", U16), Field("dilation_h", U16), Field("dilation_w", U16),
+    Field("pad_top", U16), Field("pad_left", U16),
 )  # fmt: skip
+GEOMETRY = (Field("in_channels", U32), Field("out_channels", U32), Field("groups", U32), *WINDOW)
 
 CONV_S8 = CKernel(
     20,
@@ -78,6 +78,9 @@ class Geometry:
 
     def params(self) -> dict[str, FieldValue | Blob | None]:
         return {field.name: getattr(self, field.name) for field in GEOMETRY}
+
+    def window_params(self) -> dict[str, FieldValue | Blob | None]:
+        return {field.name: getattr(self, field.name) for field in WINDOW}
 
     @property
     def window(self) -> int:

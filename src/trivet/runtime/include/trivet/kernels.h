@@ -5,11 +5,13 @@
 #include "trivet/kernels/copy.h"
 #include "trivet/kernels/lookup.h"
 #include "trivet/kernels/conv.h"
+#include "trivet/kernels/depthwise.h"
 
 #define TRIVET_KERNELS(X) \
     TRIVET_KERNELS_COPY(X) \
     TRIVET_KERNELS_LOOKUP(X) \
     TRIVET_KERNELS_CONV(X) \
+    TRIVET_KERNELS_DEPTHWISE(X) \
 
-#define TRIVET_KERNEL_COUNT 21
+#define TRIVET_KERNEL_COUNT 22
 #endif

@@ -102,7 +102,7 @@ static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uin
     }
 }
 
-static void depthwise_block(const trivet_depthwise_s8 *g, const trivet_segment_s8 *taps, uint32_t pixel,
+static void depthwise_block(const trivet_depthwise_s8 *g, const int8_t *const *taps, uint32_t pixel,
                             uint32_t channel, uint32_t count, int8_t *out) {
     uint32_t sums[TRIVET_LANES];
     int32_t total[TRIVET_LANES];
@@ -110,7 +110,7 @@ static void depthwise_block(const trivet_depthwise_s8 *g, const trivet_segment_s
         sums[i] = (uint32_t)g->requant.bias[channel + i];
     }
     for (uint32_t t = 0; t < g->taps; t++) {
-        const int8_t *x = taps[t].data + pixel * taps[t].stride + channel;
+        const int8_t *x = taps[t] + pixel * g->stride + channel;
         const int8_t *w = g->weights + (size_t)t * g->channels + channel;
         for (uint32_t i = 0; i < count; i++) {
             sums[i] += product(x[i], w[i] - g->weight_zero);
@@ -122,11 +122,14 @@ static void depthwise_block(const trivet_depthwise_s8 *g, const trivet_segment_s
     trivet_requantize_s8(&g->requant, channel, total, count, out + channel);
 }
 
-static void depthwise(const trivet_depthwise_s8 *g, const trivet_segment_s8 *taps, uint32_t pixels, int8_t *out) {
-    for (uint32_t p = 0; p < pixels; p++) {
-        for (uint32_t channel = 0; channel < g->channels; channel += TRIVET_LANES) {
-            uint32_t left = g->channels - channel;
-            depthwise_block(g, taps, p, channel, left < TRIVET_LANES ? left : TRIVET_LANES, out + (size_t)p * g->channels);
+static void depthwise(const trivet_depthwise_s8 *g, const int8_t *const *taps, uint32_t rows, uint32_t pixels,
+                      int8_t *out) {
+    for (uint32_t r = 0; r < rows; r++, taps += g->taps) {
+        for (uint32_t p = 0; p < pixels; p++, out += g->channels) {
+            for (uint32_t channel = 0; channel < g->channels; channel += TRIVET_LANES) {
+                uint32_t left = g->channels - channel;
+                depthwise_block(g, taps, p, channel, left < TRIVET_LANES ? left : TRIVET_LANES, out);
+            }
         }
     }
 }

@@ -49,25 +49,28 @@ typedef struct trivet_gemm_s8 {
     int32_t weight_zero;
 } trivet_gemm_s8;
 
-/* Sums over the rows of a window, channel by channel; weights: [taps][channels]. Pixel p reads tap t at
- * taps[t].data + p * taps[t].stride; first_step has no meaning. */
+/* Sums over the taps of windows, channel by channel; weights: [taps][channels]. */
 typedef struct trivet_depthwise_s8 {
     const int8_t *weights;
     trivet_requant_s8 requant;
     uint32_t channels;
     uint32_t taps;
     int32_t weight_zero;
+    size_t stride; /* bytes from pixel to pixel of the operand */
 } trivet_depthwise_s8;
 
-#define TRIVET_MAX_TAPS 128u
+/* Rows times taps of one call. */
+#define TRIVET_MAX_TAPS 64u
 
 typedef struct trivet_core_s8 {
     const char *name;
     /* out: pixel p at out + p * out_stride, `channels` bytes. */
     void (*gemm)(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixels, int8_t *out,
                  size_t out_stride);
-    /* out: pixel p at out + p * channels. */
-    void (*depthwise)(const trivet_depthwise_s8 *g, const trivet_segment_s8 *taps, uint32_t pixels, int8_t *out);
+    /* Pixel p of row r reads tap t at taps[r * g->taps + t] + p * g->stride, and is made at
+     * out + (r * pixels + p) * channels. */
+    void (*depthwise)(const trivet_depthwise_s8 *g, const int8_t *const *taps, uint32_t rows, uint32_t pixels,
+                      int8_t *out);
 } trivet_core_s8;
 
 /* The fastest set that the processor has, unless another was chosen. */

@@ -15,11 +15,14 @@ typedef struct params8 {
 
 INLINE __m256i load_ints(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
 
-INLINE params8 params_of(const int32_t *bias, const int32_t *mantissas, const int8_t *shifts) {
+INLINE __m256i load_shifts(const int8_t *p) {
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+
+INLINE params8 params_of(__m256i bias, __m256i mantissa, __m256i shift) {
     params8 p;
-    __m256i shift = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)shifts));
-    p.bias = load_ints(bias);
-    p.mantissa = load_ints(mantissas);
+    p.bias = bias;
+    p.mantissa = mantissa;
     p.odd_mantissa = _mm256_srli_epi64(p.mantissa, 32);
     p.left = _mm256_max_epi32(shift, _mm256_setzero_si256());
     p.right = _mm256_max_epi32(_mm256_sub_epi32(_mm256_setzero_si256(), shift), _mm256_setzero_si256());
@@ -32,7 +35,8 @@ INLINE params8 params_of(const int32_t *bias, const int32_t *mantissas, const in
 INLINE params8 load_params(const trivet_requant_s8 *r, uint32_t channel, uint32_t count) {
     const bool q31 = r->rounding == TRIVET_ROUND_Q31;
     if (q31 && count >= 8) {
-        return params_of(r->bias + channel, r->mantissas + channel, r->shifts + channel);
+        return params_of(load_ints(r->bias + channel), load_ints(r->mantissas + channel),
+                         load_shifts(r->shifts + channel));
     }
     int32_t bias[8] = {0}, mantissas[8] = {0};
     int8_t shifts[8] = {0};
@@ -41,7 +45,7 @@ INLINE params8 load_params(const trivet_requant_s8 *r, uint32_t channel, uint32_
         mantissas[i] = q31 ? r->mantissas[channel + i] : 0;
         shifts[i] = (int8_t)(q31 ? r->shifts[channel + i] : 0);
     }
-    return params_of(bias, mantissas, shifts);
+    return params_of(load_ints(bias), load_ints(mantissas), load_shifts(shifts));
 }
 
 /* trivet_requantize_s8 with TRIVET_ROUND_Q31, before the output zero point. */
@@ -206,7 +210,11 @@ TARGET static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segmen
 #define MULTIPLY_ADD(sum, a, b) _mm256_add_epi32(sum, _mm256_madd_epi16(a, b))
 #define STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
 #define LOAD(p) load_ints(p)
-#define LOAD_PARAMS(r) load_params(r, 0, LANES)
+#define LOAD_SHIFTS(p) load_shifts(p)
+#define PARAMS(bias, mantissas, shifts) params_of(bias, mantissas, shifts)
+/* Of channels 0 to 7 and 8 to 15, those in the low and the high halves after unpacking. */
+#define LOW_LANES(a, b) _mm256_permute2x128_si256(a, b, 0x20)
+#define HIGH_LANES(a, b) _mm256_permute2x128_si256(a, b, 0x31)
 /* Which of 16 channels a 32-bit lane of the low or the high half holds after unpacking. */
 #define CHANNEL_OF(half, lane) (8 * ((lane) / 4) + 4 * (half) + (lane) % 4)
 

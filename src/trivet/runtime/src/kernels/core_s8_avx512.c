@@ -13,20 +13,26 @@ typedef struct params16 {
     __m512i bias, mantissa, odd_mantissa, left, right, mask, half;
 } params16;
 
-INLINE params16 load_params(const trivet_requant_s8 *r, uint32_t channel, __mmask16 some) {
+INLINE params16 params_of(__m512i bias, __m512i mantissa, __m512i shift) {
+    const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi32(1);
     params16 p;
-    p.bias = _mm512_maskz_loadu_epi32(some, r->bias + channel);
-    p.mantissa = p.odd_mantissa = p.left = p.right = p.mask = p.half = _mm512_setzero_si512();
-    if (r->rounding == TRIVET_ROUND_Q31) {
-        __m512i shift = _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(some, r->shifts + channel));
-        p.mantissa = _mm512_maskz_loadu_epi32(some, r->mantissas + channel);
-        p.odd_mantissa = _mm512_srli_epi64(p.mantissa, 32);
-        p.left = _mm512_max_epi32(shift, _mm512_setzero_si512());
-        p.right = _mm512_max_epi32(_mm512_sub_epi32(_mm512_setzero_si512(), shift), _mm512_setzero_si512());
-        p.mask = _mm512_sub_epi32(_mm512_sllv_epi32(_mm512_set1_epi32(1), p.right), _mm512_set1_epi32(1));
-        p.half = _mm512_srli_epi32(p.mask, 1);
-    }
+    p.bias = bias;
+    p.mantissa = mantissa;
+    p.odd_mantissa = _mm512_srli_epi64(mantissa, 32);
+    p.left = _mm512_max_epi32(shift, zero);
+    p.right = _mm512_max_epi32(_mm512_sub_epi32(zero, shift), zero);
+    p.mask = _mm512_sub_epi32(_mm512_sllv_epi32(one, p.right), one);
+    p.half = _mm512_srli_epi32(p.mask, 1);
     return p;
+}
+
+INLINE params16 load_params(const trivet_requant_s8 *r, uint32_t channel, __mmask16 some) {
+    __m512i bias = _mm512_maskz_loadu_epi32(some, r->bias + channel);
+    if (r->rounding != TRIVET_ROUND_Q31) {
+        return params_of(bias, _mm512_setzero_si512(), _mm512_setzero_si512());
+    }
+    return params_of(bias, _mm512_maskz_loadu_epi32(some, r->mantissas + channel),
+                     _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(some, r->shifts + channel)));
 }
 
 /* trivet_requantize_s8 with TRIVET_ROUND_Q31, before the output zero point. */
@@ -254,7 +260,11 @@ INLINE void pack_store(__m512i low, __m512i high, const trivet_requant_s8 *r, in
 
 typedef params16 params_vector;
 #define LANES 16
-#define LOAD_PARAMS(r) load_params(r, 0, 0xFFFF)
+#define LOAD_SHIFTS(p) _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
+#define PARAMS(bias, mantissas, shifts) params_of(bias, mantissas, shifts)
+/* Of channels 0 to 15 and 16 to 31, those in the low and the high halves after unpacking. */
+#define LOW_LANES(a, b) _mm512_shuffle_i32x4(a, b, _MM_SHUFFLE(2, 0, 2, 0))
+#define HIGH_LANES(a, b) _mm512_shuffle_i32x4(a, b, _MM_SHUFFLE(3, 1, 3, 1))
 #include "depthwise_s8_x86.h"
 
 const trivet_core_s8 trivet_core_s8_avx512 = {"avx512vnni", gemm, depthwise};

@@ -32,35 +32,60 @@ INLINE VECTOR gather(const int8_t *data, size_t stride, uint32_t channels, uint3
     return WIDEN(bytes);
 }
 
+/* Parameters of HALF_BYTES channels in the order of the lanes. */
+INLINE void set_params(unit *u, const trivet_requant_s8 *r) {
+    u->bias[0] = LOW_LANES(LOAD(r->bias), LOAD(r->bias + LANES));
+    u->bias[1] = HIGH_LANES(LOAD(r->bias), LOAD(r->bias + LANES));
+    u->params[0] = PARAMS(u->bias[0], SET_WORDS(0), SET_WORDS(0));
+    u->params[1] = u->params[0];
+    if (r->rounding == TRIVET_ROUND_Q31) {
+        VECTOR mantissas[2] = {LOAD(r->mantissas), LOAD(r->mantissas + LANES)};
+        VECTOR shifts[2] = {LOAD_SHIFTS(r->shifts), LOAD_SHIFTS(r->shifts + LANES)};
+        u->params[0] =
+            PARAMS(u->bias[0], LOW_LANES(mantissas[0], mantissas[1]), LOW_LANES(shifts[0], shifts[1]));
+        u->params[1] =
+            PARAMS(u->bias[1], HIGH_LANES(mantissas[0], mantissas[1]), HIGH_LANES(shifts[0], shifts[1]));
+    }
+}
+
+/* The same for fewer channels, which repeat. */
+TARGET static void set_repeated_params(unit *u, const trivet_requant_s8 *r, uint32_t channel, uint32_t channels) {
+    int32_t bias[HALF_BYTES], mantissas[HALF_BYTES] = {0};
+    int8_t shifts[HALF_BYTES] = {0};
+    trivet_requant_s8 repeated = *r;
+    for (uint32_t i = 0, from = channel; i < HALF_BYTES; i++) {
+        bias[i] = r->bias[from];
+        if (r->rounding == TRIVET_ROUND_Q31) {
+            mantissas[i] = r->mantissas[from];
+            shifts[i] = r->shifts[from];
+        }
+        from = from + 1 == channel + channels ? channel : from + 1;
+    }
+    repeated.bias = bias;
+    repeated.mantissas = mantissas;
+    repeated.shifts = shifts;
+    set_params(u, &repeated);
+}
+
 /* Fills the unit of channels [channel, channel + channels), for `pixels` pixels each. */
-TARGET static void fill_unit(unit *u, const trivet_depthwise_s8 *g, uint32_t channel, uint32_t channels,
-                             uint32_t pixels) {
-    int8_t none[HALF_BYTES];
-    int32_t bias[HALF_BYTES], mantissas[HALF_BYTES];
-    int8_t shifts[HALF_BYTES];
-    memset(none, (int8_t)g->weight_zero, sizeof none);
+INLINE void fill_unit(unit *u, const trivet_depthwise_s8 *g, uint32_t channel, uint32_t channels, uint32_t pixels) {
+    const VECTOR zero = SET_WORDS(g->weight_zero);
     u->pairs = (g->taps + 1) / 2;
     for (uint32_t i = 0; i < u->pairs; i++) {
-        const int8_t *first = g->weights + (size_t)(2 * i) * g->channels + channel;
-        VECTOR a = SUB_WORDS(gather(first, 0, channels, pixels), SET_WORDS(g->weight_zero));
-        bool last = 2 * i + 1 == g->taps;
-        VECTOR b = SUB_WORDS(gather(last ? none : first + g->channels, 0, channels, pixels), SET_WORDS(g->weight_zero));
+        const int8_t *w = g->weights + (size_t)(2 * i) * g->channels + channel;
+        VECTOR a = SUB_WORDS(gather(w, 0, channels, pixels), zero);
+        VECTOR b = 2 * i + 1 == g->taps ? SET_WORDS(0) : SUB_WORDS(gather(w + g->channels, 0, channels, pixels), zero);
         u->weights[i][0] = UNPACK_LOW(a, b);
         u->weights[i][1] = UNPACK_HIGH(a, b);
     }
-    for (uint32_t half = 0; half < 2; half++) {
-        for (uint32_t lane = 0; lane < LANES; lane++) {
-            uint32_t from = channel + CHANNEL_OF(half, lane) % channels;
-            bias[lane] = g->requant.bias[from];
-            mantissas[lane] = g->requant.rounding == TRIVET_ROUND_Q31 ? g->requant.mantissas[from] : 0;
-            shifts[lane] = g->requant.rounding == TRIVET_ROUND_Q31 ? g->requant.shifts[from] : 0;
-        }
-        trivet_requant_s8 permuted = g->requant;
-        permuted.bias = bias;
-        permuted.mantissas = mantissas;
-        permuted.shifts = shifts;
-        u->params[half] = LOAD_PARAMS(&permuted);
-        u->bias[half] = LOAD(bias);
+    if (channels == HALF_BYTES) {
+        trivet_requant_s8 here = g->requant;
+        here.bias += channel;
+        here.mantissas = here.mantissas == NULL ? NULL : here.mantissas + channel;
+        here.shifts = here.shifts == NULL ? NULL : here.shifts + channel;
+        set_params(u, &here);
+    } else {
+        set_repeated_params(u, &g->requant, channel, channels);
     }
 }
 
@@ -80,17 +105,17 @@ TARGET static void requantize_unit(const trivet_depthwise_s8 *g, const VECTOR su
     }
 }
 
-/* One unit: P pixels of it if it is contiguous in the operand, else gathered. */
-INLINE void run_unit(const trivet_depthwise_s8 *g, const unit *u, const trivet_segment_s8 *taps, uint32_t pixel,
+/* One unit at `pixel`: of one pixel, or of `pixels` neighbours, which are one run of bytes unless `gathered`. */
+INLINE void run_unit(const trivet_depthwise_s8 *g, const unit *u, const int8_t *const *taps, uint32_t pixel,
                      uint32_t channel, uint32_t channels, uint32_t pixels, bool gathered, uint32_t tap_count,
                      int8_t *out) {
+    const size_t offset = pixel * g->stride + channel;
     VECTOR sums[2] = {u->bias[0], u->bias[1]};
+#pragma GCC unroll 5
     for (uint32_t t = 0; t < tap_count; t += 2) {
-        const trivet_segment_s8 *first = &taps[t], *second = &taps[t + 1 < tap_count ? t + 1 : t];
-        const int8_t *x = first->data + pixel * first->stride + channel;
-        const int8_t *y = second->data + pixel * second->stride + channel;
-        VECTOR a = gathered ? gather(x, first->stride, channels, pixels) : WIDEN(x);
-        VECTOR b = gathered ? gather(y, second->stride, channels, pixels) : WIDEN(y);
+        const int8_t *x = taps[t] + offset, *y = taps[t + 1 < tap_count ? t + 1 : t] + offset;
+        VECTOR a = gathered ? gather(x, g->stride, channels, pixels) : WIDEN(x);
+        VECTOR b = gathered ? gather(y, g->stride, channels, pixels) : WIDEN(y);
         sums[0] = MULTIPLY_ADD(sums[0], UNPACK_LOW(a, b), u->weights[t / 2][0]);
         sums[1] = MULTIPLY_ADD(sums[1], UNPACK_HIGH(a, b), u->weights[t / 2][1]);
     }
@@ -110,80 +135,86 @@ INLINE void run_unit(const trivet_depthwise_s8 *g, const unit *u, const trivet_s
     }
 }
 
-INLINE void run_pixels(const trivet_depthwise_s8 *g, const unit *u, const trivet_segment_s8 *taps, uint32_t pixels,
-                       uint32_t channel, uint32_t channels, uint32_t step, bool gathered, uint32_t tap_count,
-                       int8_t *out) {
-    for (uint32_t p = 0; p < pixels; p += step) {
-        run_unit(g, u, taps, p, channel, channels, step, gathered, tap_count, out + (size_t)p * g->channels + channel);
+/* The same pixels and channels of every row. */
+typedef struct area {
+    const int8_t *const *taps;
+    uint32_t rows, pixels; /* of the result */
+    uint32_t first, last;  /* pixels to be made */
+    uint32_t channel;
+    int8_t *out;
+} area;
+
+INLINE void run_area(const trivet_depthwise_s8 *g, const unit *u, const area *a, uint32_t channels, uint32_t step,
+                     bool gathered, uint32_t tap_count) {
+    for (uint32_t r = 0; r < a->rows; r++) {
+        const int8_t *const *taps = a->taps + r * tap_count;
+        int8_t *out = a->out + (size_t)r * a->pixels * g->channels + a->channel;
+        for (uint32_t p = a->first; p < a->last; p += step) {
+            run_unit(g, u, taps, p, a->channel, channels, step, gathered, tap_count, out + (size_t)p * g->channels);
+        }
+    }
+}
+
+/* With the number of taps known where it is the usual one. */
+INLINE void run_taps(const trivet_depthwise_s8 *g, const unit *u, const area *a, uint32_t channels, uint32_t step,
+                     bool gathered) {
+    if (g->taps == 9) {
+        run_area(g, u, a, channels, step, gathered, 9);
+    } else {
+        run_area(g, u, a, channels, step, gathered, g->taps);
+    }
+}
+
+/* Units of all channels of a few pixels. */
+TARGET static void shared_units(const trivet_depthwise_s8 *g, const area *a) {
+    uint32_t step = HALF_BYTES / g->channels;
+    unit u;
+    if (g->channels == 8) {
+        fill_unit(&u, g, 0, 8, HALF_BYTES / 8);
+    } else {
+        fill_unit(&u, g, 0, g->channels, step);
+    }
+    if (g->stride == g->channels) {
+        run_taps(g, &u, a, g->channels, step, false);
+    } else if (g->channels == 8) {
+        run_taps(g, &u, a, 8, HALF_BYTES / 8, true);
+    } else if (g->channels == 16) {
+        run_taps(g, &u, a, 16, HALF_BYTES / 16, true);
+    } else {
+        run_taps(g, &u, a, g->channels, step, true);
     }
 }
 
 /* Channels that fill a unit, pixel by pixel. */
-TARGET static void full_units(const trivet_depthwise_s8 *g, const trivet_segment_s8 *taps, uint32_t pixels,
-                              uint32_t channel, int8_t *out) {
+TARGET static void full_unit(const trivet_depthwise_s8 *g, const area *a) {
     unit u;
-    fill_unit(&u, g, channel, HALF_BYTES, 1);
-    if (g->taps == 9) {
-        run_pixels(g, &u, taps, pixels, channel, HALF_BYTES, 1, false, 9, out);
-    } else {
-        run_pixels(g, &u, taps, pixels, channel, HALF_BYTES, 1, false, g->taps, out);
-    }
-}
-
-/* True iff every tap's pixels follow each other without gaps. */
-TARGET static bool is_dense(const trivet_depthwise_s8 *g, const trivet_segment_s8 *taps) {
-    for (uint32_t t = 0; t < g->taps; t++) {
-        if (taps[t].stride != g->channels) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* All channels of a few pixels in each unit; returns how many pixels were made. */
-TARGET static uint32_t shared_units(const trivet_depthwise_s8 *g, const trivet_segment_s8 *taps, uint32_t pixels,
-                                    int8_t *out) {
-    uint32_t step = HALF_BYTES / g->channels;
-    uint32_t count = pixels - pixels % step;
-    unit u;
-    fill_unit(&u, g, 0, g->channels, step);
-    if (!is_dense(g, taps)) {
-        if (g->channels == 16) {
-            run_pixels(g, &u, taps, count, 0, 16, HALF_BYTES / 16, true, g->taps, out);
-        } else if (g->channels == 8) {
-            run_pixels(g, &u, taps, count, 0, 8, HALF_BYTES / 8, true, g->taps, out);
-        } else {
-            run_pixels(g, &u, taps, count, 0, g->channels, step, true, g->taps, out);
-        }
-    } else if (g->taps == 9) {
-        run_pixels(g, &u, taps, count, 0, g->channels, step, false, 9, out);
-    } else {
-        run_pixels(g, &u, taps, count, 0, g->channels, step, false, g->taps, out);
-    }
-    return count;
+    fill_unit(&u, g, a->channel, HALF_BYTES, 1);
+    run_taps(g, &u, a, HALF_BYTES, 1, false);
 }
 
 /* Channels that do not fill a unit, pixel by pixel. */
-TARGET static void part_units(const trivet_depthwise_s8 *g, const trivet_segment_s8 *taps, uint32_t first,
-                              uint32_t pixels, uint32_t channel, int8_t *out) {
+TARGET static void part_unit(const trivet_depthwise_s8 *g, const area *a) {
     unit u;
-    uint32_t channels = g->channels - channel;
-    fill_unit(&u, g, channel, channels, 1);
-    for (uint32_t p = first; p < pixels; p++) {
-        run_unit(g, &u, taps, p, channel, channels, 1, true, g->taps, out + (size_t)p * g->channels + channel);
-    }
+    fill_unit(&u, g, a->channel, g->channels - a->channel, 1);
+    run_area(g, &u, a, g->channels - a->channel, 1, true, g->taps);
 }
 
-TARGET static void depthwise(const trivet_depthwise_s8 *g, const trivet_segment_s8 *taps, uint32_t pixels,
+TARGET static void depthwise(const trivet_depthwise_s8 *g, const int8_t *const *taps, uint32_t rows, uint32_t pixels,
                              int8_t *out) {
-    uint32_t channel = 0, first = 0;
-    for (; channel + HALF_BYTES <= g->channels; channel += HALF_BYTES) {
-        full_units(g, taps, pixels, channel, out);
+    area a = {taps, rows, pixels, 0, pixels, 0, out};
+    for (; a.channel + HALF_BYTES <= g->channels; a.channel += HALF_BYTES) {
+        full_unit(g, &a);
+    }
+    if (a.channel == g->channels) {
+        return;
     }
     if (g->channels < HALF_BYTES && HALF_BYTES % g->channels == 0 && pixels >= HALF_BYTES / g->channels) {
-        first = shared_units(g, taps, pixels, out);
+        a.last = pixels - pixels % (HALF_BYTES / g->channels);
+        shared_units(g, &a);
+        a.first = a.last;
+        a.last = pixels;
     }
-    if (channel < g->channels && first < pixels) {
-        part_units(g, taps, first, pixels, channel, out);
+    if (a.first < a.last) {
+        part_unit(g, &a);
     }
 }

@@ -9,11 +9,11 @@ typedef struct trivet_conv_s8_record {
     trivet_blob bias; /* i32, one for each output channel: the bias, with the operand's zero point folded in */
     trivet_blob multipliers; /* one for each output channel: i32 Q0.31 mantissas, or f64 scales */
     trivet_blob shifts; /* i8, one for each output channel: with Q0.31 mantissas; positive means left */
-    uint32_t in_width;
     uint32_t in_channels;
-    uint32_t out_width;
     uint32_t out_channels;
     uint32_t groups;
+    uint32_t in_width;
+    uint32_t out_width;
     uint16_t kernel_h;
     uint16_t kernel_w;
     uint16_t stride_h;
