@@ -1,0 +1,191 @@
+"""From a choice of streams to an execution plan: buffers, their lifetimes, their addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from trivet.analysis.liveness import Lifetime, Runs
+from trivet.analysis.storage import Sharing, Storage, StorageMap, share_storage
+from trivet.errors import Unsupported
+from trivet.ir.graph import Graph, Node, Value
+from trivet.planning.memory.problem import Block, Placement, Problem
+from trivet.planning.plan import (
+    Buffer,
+    BufferKind,
+    ExecutionPlan,
+    KernelNeeds,
+    Overlap,
+    Region,
+    Stage,
+    Step,
+    Stream,
+    Transfer,
+    View,
+)
+from trivet.planning.rows import Rows, Task
+
+SCRATCH_ALIGNMENT = 16
+"""What kernels may rely on for their work space."""
+
+COUNTER_BYTES = 4
+"""Executor state per step of a row stream: its next firing and the rows that it has made, 16 bits each."""
+
+Solver = Callable[[Problem], Placement]
+
+
+@dataclass(frozen=True, slots=True)
+class RowStream:
+    """How a run executes row by row: ring depths by storage number, and what may overlap by storage numbers."""
+
+    tasks: tuple[Task, ...]
+    depths: dict[int, int]
+    overlaps: tuple[Overlap, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A choice of streams: runs of nodes in order, what shares memory, and the runs that execute row by row."""
+
+    graph: Graph
+    runs: Runs
+    shared: StorageMap
+    row_streams: dict[int, RowStream] = field(default_factory=dict)
+
+
+def whole_tensors(graph: Graph, runs: Runs, sharing: Sharing) -> Layout:
+    """The layout in which every step makes its whole result at once."""
+    return Layout(graph, runs, share_storage(graph, runs, sharing))
+
+
+def build_plan(layout: Layout, needs: KernelNeeds, region: Region, solve: Solver) -> ExecutionPlan:
+    """The plan of a layout with addresses from `solve`; it may exceed the region, which callers check."""
+    return _Builder(layout, needs, region).build(solve)
+
+
+class _Builder:
+    """Collects buffers and streams in order of execution."""
+
+    def __init__(self, layout: Layout, needs: KernelNeeds, region: Region) -> None:
+        self.layout, self.needs, self.region = layout, needs, region
+        self.buffers: list[Buffer] = []
+        self.streams: list[Stream] = []
+        self.working = [tuple(node for node in run if id(node) not in layout.shared.idle) for run in layout.runs]
+        self._started = _running_count([bool(steps) for steps in self.working])
+
+    def build(self, solve: Solver) -> ExecutionPlan:
+        for number, storage in enumerate(self.layout.shared.storages):
+            self.buffers.append(self._storage_buffer(number, storage))
+        for index, steps in enumerate(self.working):
+            if steps:
+                rows = self.layout.row_streams.get(index)
+                self.streams.append(self._whole(steps) if rows is None else self._by_rows(rows))
+        problem = self._problem()
+        placement = solve(problem)
+        buffers = tuple(
+            replace(buffer, region=spot.region, offset=spot.offset)
+            for buffer, spot in zip(self.buffers, placement.spots, strict=True)
+        )
+        views = {id(value): self._view(value) for s in self.layout.shared.storages for value in s.values}
+        stage = Stage(tuple(self.streams), stores=self._state_transfers(views))
+        graph = self.layout.graph
+        return ExecutionPlan(graph, (stage,), buffers, views, (self.region,), problem.overlaps)
+
+    def _problem(self) -> Problem:
+        blocks = tuple(Block(b.name, b.size_bytes, b.birth, b.death, b.alignment) for b in self.buffers)
+        overlaps = tuple(o for rows in self.layout.row_streams.values() for o in rows.overlaps)
+        return Problem(blocks, (self.region,), overlaps)
+
+    def _storage_buffer(self, number: int, storage: Storage) -> Buffer:
+        life = self._in_streams(storage.lifetime)
+        depth = self._depth(number)
+        rows = Rows.of(storage.values[0].type)
+        size = storage.size_bytes if depth is None else depth * rows.row_bytes
+        widest = max(value.type.dtype.bits // 8 for value in storage.values)
+        alignment = max(self.region.alignment, widest)
+        kind = BufferKind.RING if depth is not None else self._kind(storage)
+        return Buffer(storage.values[0].name, kind, size, alignment, life.birth, life.death, self.region.name, 0)
+
+    def _depth(self, number: int) -> int | None:
+        """The depth of a storage that is a ring."""
+        for rows in self.layout.row_streams.values():
+            if number in rows.depths:
+                return rows.depths[number]
+        return None
+
+    def _kind(self, storage: Storage) -> BufferKind:
+        graph = self.layout.graph
+        members = {id(value) for value in storage.values}
+        if any(id(state.read) in members for state in graph.states):
+            return BufferKind.STATE
+        if any(id(value) in members for value in graph.inputs):
+            return BufferKind.INPUT
+        return BufferKind.OUTPUT if any(id(v) in members for v in graph.outputs) else BufferKind.ACTIVATION
+
+    def _in_streams(self, life: Lifetime) -> Lifetime:
+        """A lifetime in streams instead of runs, some of which have no steps."""
+        last = max(0, self._started[-1] - 1)
+        birth = 0 if life.birth < 0 else min(last, self._started[life.birth])
+        death = last if life.death >= len(self.working) else max(birth, self._started[life.death + 1] - 1)
+        return Lifetime(birth, death)
+
+    def _whole(self, steps: Sequence[Node]) -> Stream:
+        assert len(steps) == 1, "only row streams hold several steps"
+        (node,) = steps
+        size = self.needs.scratch_bytes(node, Rows.of(node.outputs[0].type).height)
+        return Stream((Step(node, scratch=self._work_space(BufferKind.SCRATCH, size, SCRATCH_ALIGNMENT)),))
+
+    def _by_rows(self, rows: RowStream) -> Stream:
+        passing = max((self._scratch(task) for task in rows.tasks if not task.accumulates), default=0)
+        common = self._work_space(BufferKind.SCRATCH, passing, SCRATCH_ALIGNMENT)
+        steps = []
+        for task in rows.tasks:
+            scratch: int | None = None
+            if task.accumulates:
+                scratch = self._work_space(BufferKind.SCRATCH, self._scratch(task), SCRATCH_ALIGNMENT)
+            elif self._scratch(task):
+                scratch = common
+            steps.append(Step(task.node, task.firings, 1, task.accumulates, scratch, task.edges))
+        return Stream(tuple(steps), self._work_space(BufferKind.COUNTERS, COUNTER_BYTES * len(steps), 4))
+
+    def _scratch(self, task: Task) -> int:
+        return self.needs.scratch_bytes(task.node, 1)
+
+    def _work_space(self, kind: BufferKind, size: int, alignment: int) -> int | None:
+        """A buffer that exists during the stream that is about to be appended; None for no bytes."""
+        if size == 0:
+            return None
+        now = len(self.streams)
+        name = f"{kind.value} {now}"
+        self.buffers.append(Buffer(name, kind, size, alignment, now, now, self.region.name, 0))
+        return len(self.buffers) - 1
+
+    def _view(self, value: Value) -> View:
+        place = self.layout.shared.places[id(value)]
+        rows = Rows.of(value.type)
+        depth = self._depth(place.storage)
+        return View(place.storage, place.offset, rows.row_bytes, rows.height, rows.height if depth is None else depth)
+
+    def _state_transfers(self, views: dict[int, View]) -> tuple[Transfer, ...]:
+        """Copies of written states to where the next invocation reads them."""
+        transfers: list[Transfer] = []
+        for state in self.layout.graph.states:
+            if state.written.is_constant:
+                raise Unsupported(f"state {state.read.name} is set to a constant")
+            source, target = views[id(state.written)], views[id(state.read)]
+            if source == target:
+                continue
+            if any(not v.is_constant and views[id(v)].buffer == target.buffer for v in self.layout.graph.outputs):
+                raise Unsupported(f"state {state.read.name} is both an output and overwritten")
+            if any(earlier.target.buffer == source.buffer for earlier in transfers):
+                raise Unsupported(f"state {state.read.name} takes the contents of a state that is written before it")
+            transfers.append(Transfer(state.written, source, target))
+        return tuple(transfers)
+
+
+def _running_count(flags: Sequence[bool]) -> list[int]:
+    """How many flags are set before each index, and in all."""
+    counts = [0]
+    for flag in flags:
+        counts.append(counts[-1] + flag)
+    return counts

@@ -1,0 +1,92 @@
+"""The address problem: blocks that live for a while, regions to put them in, and overlaps that are allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trivet.planning.plan import Overlap, Region
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """An address: `offset` bytes into region `region`."""
+
+    region: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Bytes that are in use from time `birth` to time `death`, both included.
+
+    `regions` is an order of preference (empty: the problem's own order); `fixed` pins the block to an address.
+    """
+
+    name: str
+    size_bytes: int
+    birth: int
+    death: int
+    alignment: int = 1
+    regions: tuple[str, ...] = ()
+    fixed: Spot | None = None
+
+    def meets(self, other: Block) -> bool:
+        """True iff both are in use at some moment."""
+        return self.birth <= other.death and other.birth <= self.death
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Blocks to place. `overlaps` refer to blocks by index; every other pair that meets must be disjoint."""
+
+    blocks: tuple[Block, ...]
+    regions: tuple[Region, ...]
+    overlaps: tuple[Overlap, ...] = ()
+
+    def preference(self, block: Block) -> tuple[str, ...]:
+        """The regions that a block may go to, best first."""
+        return block.regions or tuple(region.name for region in self.regions)
+
+    def size_of(self, region: str) -> int | None:
+        return next(r.size_bytes for r in self.regions if r.name == region)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One address per block, in the order of the problem's blocks."""
+
+    spots: tuple[Spot, ...]
+
+    def peak(self, problem: Problem, region: str) -> int:
+        """One past the highest byte used in a region."""
+        pairs = zip(problem.blocks, self.spots, strict=True)
+        return max((s.offset + b.size_bytes for b, s in pairs if s.region == region), default=0)
+
+    def excess(self, problem: Problem) -> int:
+        """Bytes past the ends of the regions, summed; 0 iff everything fits."""
+        return sum(
+            max(0, self.peak(problem, r.name) - r.size_bytes) for r in problem.regions if r.size_bytes is not None
+        )
+
+    def cost(self, problem: Problem) -> tuple[int, ...]:
+        """What solvers minimize: bytes past the ends, then the peak of each region in order of preference."""
+        return (self.excess(problem), *(self.peak(problem, r.name) for r in problem.regions))
+
+
+def lower_bound(problem: Problem) -> int:
+    """Bytes that all regions together must have: the largest sum of blocks in use at one time, overlaps granted."""
+    gains = [_gain(problem.blocks, overlap) for overlap in problem.overlaps]
+    best = 0
+    for time in {block.birth for block in problem.blocks}:
+        live = {i for i, block in enumerate(problem.blocks) if block.birth <= time <= block.death}
+        total = sum(problem.blocks[i].size_bytes for i in live)
+        granted = sum(g for g, o in zip(gains, problem.overlaps, strict=True) if o.lower in live and o.upper in live)
+        best = max(best, total - granted, *(problem.blocks[i].size_bytes for i in live))
+    return best
+
+
+def _gain(blocks: Sequence[Block], overlap: Overlap) -> int:
+    """The most bytes that two blocks can share."""
+    lower, upper = blocks[overlap.lower].size_bytes, blocks[overlap.upper].size_bytes
+    return max(0, lower + upper - max(lower, upper, overlap.distance + upper))

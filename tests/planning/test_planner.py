@@ -1,0 +1,81 @@
+"""Plans of random networks: the validator accepts them, and the simulation in a poisoned arena equals the oracle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from int8_networks import Builder, Kernels, expected, graphs, random_inputs
+from trivet.errors import DoesNotFit
+from trivet.ir.graph import Graph
+from trivet.planning.options import Allocator, PlanOptions
+from trivet.planning.plan import BufferKind, ExecutionPlan
+from trivet.planning.planner import FAST, plan
+from trivet.planning.simulate import simulate
+from trivet.planning.validate import violations
+
+
+def check(graph: Graph, made: ExecutionPlan) -> None:
+    assert violations(made) == []
+    inputs = random_inputs(graph)
+    outputs, _ = simulate(made, inputs)
+    for got, want in zip(outputs, expected(graph, inputs), strict=True):
+        assert np.array_equal(got, want)
+
+
+@given(graphs(), st.sampled_from(Allocator), st.booleans())
+def test_layer_wise_plans_are_right(graph: Graph, allocator: Allocator, preserve_inputs: bool) -> None:
+    options = PlanOptions(allocator=allocator, preserve_inputs=preserve_inputs)
+    made = plan(graph, None, None, Kernels(), options)
+    check(graph, made)
+    if preserve_inputs:
+        buffers = [made.buffers[made.view(v).buffer] for v in graph.inputs]
+        assert all(b.death == max(0, len(made.stages[0].streams) - 1) for b in buffers)
+
+
+def test_values_share_memory() -> None:
+    b = Builder()
+    x = b.input(1, 4, 4, 8)
+    left, right = b.conv(x, 8), b.depthwise(x)
+    joined = b.concat(1, left, right)
+    flat = b.reshape(b.clamp(joined), 1, 256)
+    graph = b.finish(b.reshape(flat, 1, 8, 32))
+    made = plan(graph, None, None, Kernels())
+    check(graph, made)
+    assert made.region_bytes(FAST) == 128 + 256 + 24  # input, the joined tensor, work space of the depthwise
+    assert [step.node.op.name for step in made.steps()] == ["conv2d", "depthwise_conv2d", "clamp"]
+
+
+def test_an_input_that_dies_is_overwritten_unless_it_is_preserved() -> None:
+    b = Builder()
+    graph = b.finish(b.clamp(b.input(1, 4, 4, 8)))
+    assert plan(graph, None, None, Kernels()).region_bytes(FAST) == 128
+    kept = plan(graph, None, None, Kernels(), PlanOptions(preserve_inputs=True))
+    check(graph, kept)
+    assert kept.region_bytes(FAST) == 256
+
+
+def test_work_space_is_counted() -> None:
+    b = Builder()
+    made = plan(b.finish(b.depthwise(b.input(1, 4, 4, 8))), None, None, Kernels())
+    assert [x.size_bytes for x in made.buffers if x.kind is BufferKind.SCRATCH] == [24]
+
+
+def test_a_graph_without_nodes_has_a_plan() -> None:
+    b = Builder()
+    graph = b.finish(b.input(1, 4, 4, 8))
+    check(graph, plan(graph, None, None, Kernels()))
+
+
+def test_a_refusal_names_bytes_and_operators() -> None:
+    b = Builder()
+    wide = b.dense(b.reshape(b.input(1, 1, 1, 64), 1, 64), 4000)
+    graph = b.finish(b.dense(wide, 8))
+    with pytest.raises(DoesNotFit) as refused:
+        plan(graph, 4000, None, Kernels())
+    assert "needs 4,064 bytes" in str(refused.value)
+    assert "64 more than the budget" in str(refused.value)
+    assert f"dense %{wide.name} (4,064 bytes in use)" in str(refused.value)
+    assert plan(graph, 4064, None, Kernels()).region_bytes(FAST) == 4064
