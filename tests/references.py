@@ -25,10 +25,10 @@ def run_litert(model: bytes, inputs: Arrays) -> list[np.ndarray]:
     return [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
 
 
-def run_tflm(model: bytes, inputs: Arrays, outputs: int = 1) -> list[np.ndarray]:
+def run_tflm(model: bytes, inputs: Arrays, outputs: int = 1, arena_bytes: int = 1 << 22) -> list[np.ndarray]:
     """Outputs of a .tflite model by TensorFlow Lite Micro."""
     tflm = pytest.importorskip("tflite_micro", reason="tflite-micro is not installed").runtime
-    interpreter = tflm.Interpreter.from_bytes(model, arena_size=1 << 22)
+    interpreter = tflm.Interpreter.from_bytes(model, arena_size=arena_bytes)
     for index, array in enumerate(inputs):
         interpreter.set_input(array, index)
     interpreter.invoke()
