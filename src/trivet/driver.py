@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+from trivet.backends.plan.selection import Selection
+from trivet.backends.plan.writer import write as write_plan
 from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
-from trivet.errors import InvalidModel, Unsupported
+from trivet.errors import DoesNotFit, InvalidModel, Unsupported
 from trivet.frontends.options import Loaded, LoadOptions
 from trivet.ir.graph import Graph
 from trivet.ir.op import Array
@@ -18,6 +20,9 @@ from trivet.ir.text.parser import parse_graph
 from trivet.ops import OP_BY_NAME
 from trivet.passes.catalog import all_passes, parse_pipeline, whole_pipeline
 from trivet.passes.manager import Instrument, PassManager
+from trivet.planning.options import PlanOptions
+from trivet.planning.plan import ExecutionPlan
+from trivet.planning.planner import plan as make_plan
 
 Load = Callable[[Path, LoadOptions], Loaded]
 
@@ -51,6 +56,16 @@ class Settings:
     target: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A legal graph, its plan, and the plan as a `.tgrs` file; `notes` say what was decided for the user."""
+
+    graph: Graph
+    plan: ExecutionPlan
+    data: bytes
+    notes: tuple[str, ...] = ()
+
+
 def load(path: str | Path, settings: Settings | None = None) -> Loaded:
     """The model in a file as a graph; the suffix says which frontend reads it.
 
@@ -81,6 +96,28 @@ def optimize(graph: Graph, settings: Settings, instruments: Sequence[Instrument]
     return manager
 
 
+def build(loaded: Loaded, settings: Settings, instruments: Sequence[Instrument] = ()) -> Compiled:
+    """From an imported graph to a plan file, in memory. The graph is changed in place.
+
+    Raises: CompileError (Problems for unsupported operators, DoesNotFit for budgets), PassVerifyError.
+    """
+    graph = loaded.graph
+    optimize(graph, settings, instruments)
+    selection = Selection()
+    selection.check(graph)
+    options = PlanOptions(preserve_inputs=settings.preserve_input)
+    plan = make_plan(graph, settings.fast_bytes, settings.slow_bytes, selection, options)
+    data = write_plan(plan, selection)
+    if settings.flash_bytes is not None and len(data) > settings.flash_bytes:
+        over = len(data) - settings.flash_bytes
+        raise DoesNotFit(
+            f"the plan has {len(data):,} bytes, {over:,} more than the {settings.flash_bytes:,} of flash",
+            where=graph.name,
+            hint=f"{sum(v.type.size_bytes for v in graph.constants()):,} bytes of it are weights",
+        )
+    return Compiled(graph, plan, data, loaded.notes)
+
+
 def pass_names() -> list[str]:
     """The names of all passes."""
     return list(all_passes())
@@ -107,6 +144,3 @@ def _read_text(file: Path) -> str:
         raise InvalidModel(f"cannot read: {error.strerror or error}", where=file) from None
     except UnicodeDecodeError:
         raise InvalidModel("is not UTF-8 text", where=file) from None
-
-
-__all__ = ["Loaded", "Settings", "load", "optimize", "pass_names", "write_file"]

@@ -79,7 +79,7 @@ def _onnxruntime(path: Path, inputs: Sequence[Array]) -> list[Array]:
         session = module.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         feeds = {i.name: a for i, a in zip(session.get_inputs(), inputs, strict=True)}
         return [np.asarray(a) for a in session.run(None, feeds)]
-    except Exception as error:  # noqa: BLE001  # onnxruntime's exceptions have no common base but Exception
+    except Exception as error:  # onnxruntime's exceptions have no common base but Exception
         raise ReferenceRefused(str(error).splitlines()[0]) from None
 
 

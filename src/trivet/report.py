@@ -1,0 +1,98 @@
+"""What a plan needs and where every byte goes, as numbers for people and machines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from trivet.analysis.cost import node_macs
+from trivet.driver import Compiled
+from trivet.planning.plan import BufferKind, ExecutionPlan
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """Bytes and multiply-accumulates of one plan.
+
+    `fast_bytes` is the whole arena: activations, rings, scratch, counters, input and output. `lower_bound_bytes` is
+    what no placement of the same buffers can go below.
+    """
+
+    fast_bytes: int
+    slow_bytes: int
+    flash_bytes: int
+    weight_bytes: int
+    macs: int
+    executed_macs: int
+    lower_bound_bytes: int
+    layers: int
+    techniques: tuple[str, ...]
+    bytes_by_kind: dict[str, int]
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "fast_bytes": self.fast_bytes,
+            "slow_bytes": self.slow_bytes,
+            "flash_bytes": self.flash_bytes,
+            "weight_bytes": self.weight_bytes,
+            "macs": self.macs,
+            "macs_overhead": round(self.executed_macs / self.macs, 4) if self.macs else 1.0,
+            "lower_bound_bytes": self.lower_bound_bytes,
+            "fits": True,
+            "techniques": list(self.techniques),
+            "bytes_by_kind": self.bytes_by_kind,
+        }
+
+    def summary(self) -> str:
+        technique = ", ".join(self.techniques)
+        slow = f", slow {self.slow_bytes:,}" if self.slow_bytes else ""
+        return (
+            f"fast memory {self.fast_bytes:,} bytes{slow}, flash {self.flash_bytes:,} bytes "
+            f"({self.weight_bytes:,} of them weights), {self.layers} layers, {self.macs:,} MACs; {technique}"
+        )
+
+
+def plan_report(compiled: Compiled) -> PlanReport:
+    """Counts of a compiled plan."""
+    plan = compiled.plan
+    fast = sum(plan.region_bytes(r.name) for r in plan.regions if r.is_fast)
+    macs = sum(node_macs(node) for node in compiled.graph.nodes)
+    kinds: Counter[str] = Counter()
+    for buffer in plan.buffers:
+        kinds[buffer.kind.value] += buffer.size_bytes
+    return PlanReport(
+        fast_bytes=fast,
+        slow_bytes=sum(plan.region_bytes(r.name) for r in plan.regions if not r.is_fast),
+        flash_bytes=len(compiled.data),
+        weight_bytes=sum(value.type.size_bytes for value in compiled.graph.constants()),
+        macs=macs,
+        executed_macs=macs,
+        lower_bound_bytes=max((load for load in bytes_in_use(plan)), default=0),
+        layers=sum(1 for _ in plan.steps()),
+        techniques=techniques(plan),
+        bytes_by_kind=dict(kinds),
+    )
+
+
+def bytes_in_use(plan: ExecutionPlan) -> list[int]:
+    """Bytes of live buffers during each stream, overlaps counted once."""
+    count = sum(len(stage.streams) for stage in plan.stages)
+    loads = [sum(b.size_bytes for b in plan.buffers if b.birth <= now <= b.death) for now in range(count)]
+    for overlap in plan.overlaps:
+        lower, upper = plan.buffers[overlap.lower], plan.buffers[overlap.upper]
+        shared = min(lower.size_bytes, upper.size_bytes, max(0, lower.size_bytes - overlap.distance))
+        for now in range(max(lower.birth, upper.birth), min(lower.death, upper.death) + 1):
+            loads[now] -= shared
+    return loads
+
+
+def techniques(plan: ExecutionPlan) -> tuple[str, ...]:
+    """Names of what the plan does to fit, `layer by layer` if it does nothing."""
+    found = []
+    if any(view.is_ring for view in plan.views.values()):
+        found.append("row streaming")
+    if plan.overlaps:
+        found.append("partial overlap")
+    if any(b.kind is BufferKind.STATE for b in plan.buffers):
+        found.append("persistent state")
+    return tuple(found) or ("layer by layer",)
