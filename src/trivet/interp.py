@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from trivet.ir.graph import Graph, Node, Value
+from trivet.ir.graph import Graph, Node, Port, Value
 from trivet.ir.op import Array
 
 Observer = Callable[[Value, Array], None]
@@ -34,6 +34,25 @@ def run(
                 observe(value, array)
     outputs = [_lookup(arrays, value) for value in graph.outputs]
     return outputs, [_lookup(arrays, state.written) for state in graph.states]
+
+
+def run_model(
+    graph: Graph, inputs: Sequence[Array], states: Sequence[Array] | None = None, observe: Observer | None = None
+) -> tuple[list[Array], list[Array]]:
+    """Like `run`, with inputs and outputs in the source model's axis order."""
+    stored = [to_storage(array, port) for array, port in zip(inputs, graph.input_ports, strict=True)]
+    outputs, next_states = run(graph, stored, states, observe)
+    return [to_model(array, port) for array, port in zip(outputs, graph.output_ports, strict=True)], next_states
+
+
+def to_storage(array: Array, port: Port) -> Array:
+    """A model-order array in storage order."""
+    return array if port.perm is None else np.ascontiguousarray(array.transpose(np.argsort(port.perm)))
+
+
+def to_model(array: Array, port: Port) -> Array:
+    """A storage-order array in the model's order."""
+    return array if port.perm is None else np.ascontiguousarray(array.transpose(port.perm))
 
 
 def run_node(node: Node, arrays: dict[int, Array]) -> tuple[Array, ...]:

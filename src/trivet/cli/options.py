@@ -71,10 +71,15 @@ def choose(kind: str, given: str, known: Iterable[str]) -> str:
 
 
 def add_model(parser: argparse.ArgumentParser, many: bool = False) -> None:
-    """The model file and how to read it."""
+    """The model file, and how to read it."""
     parser.add_argument(
         "model", nargs="+" if many else None, metavar="MODEL", help=".onnx, .tflite, .tiny or .tir file"
     )
+    add_reading(parser)
+
+
+def add_reading(parser: argparse.ArgumentParser) -> None:
+    """How a model file is read."""
     group = parser.add_argument_group("reading the model")
     group.add_argument(
         "--input-shape",

@@ -14,7 +14,7 @@ import numpy as np
 
 from trivet import interp
 from trivet.core.dtype import BOOL
-from trivet.ir.graph import Graph, Port, Value
+from trivet.ir.graph import Graph, Value
 from trivet.ir.op import Array
 from trivet.ir.text.printer import print_graph
 from trivet.ir.types import TensorType
@@ -107,7 +107,9 @@ def run_sequence(graph: Graph, arrays: Sequence[Array], teacher: Sequence[Trace]
     traces: list[Trace] = []
     count = len(graph.inputs)
     for start in range(0, max(len(arrays), 1), max(count, 1)):
-        inputs = [to_storage(a, p) for a, p in zip(arrays[start : start + count], graph.input_ports, strict=True)]
+        inputs = [
+            interp.to_storage(a, p) for a, p in zip(arrays[start : start + count], graph.input_ports, strict=True)
+        ]
         index = len(traces)
         trace, states = _run_once(graph, inputs, states, teacher[index] if teacher is not None else None)
         traces.append(trace)
@@ -127,7 +129,7 @@ def _run_once(
                 trace[value.name] = Observed(value.type, array)
             arrays[id(value)] = _taught(value, array, teacher)
     for index, (value, port) in enumerate(zip(graph.outputs, graph.output_ports, strict=True)):
-        trace[f"output {index}"] = Observed(port.type, to_model(_get(arrays, value), port))
+        trace[f"output {index}"] = Observed(port.type, interp.to_model(_get(arrays, value), port))
     return trace, [_get(arrays, s.written) for s in graph.states]
 
 
@@ -147,16 +149,6 @@ def _taught(value: Value, array: Array, teacher: Trace | None) -> Array:
         return array
     shift = after.zero_points[0] - before.zero_points[0]
     return (known.array.astype(np.int64) + shift).astype(value.type.dtype.numpy)
-
-
-def to_storage(array: Array, port: Port) -> Array:
-    """A model-order array in storage order."""
-    return array if port.perm is None else np.ascontiguousarray(array.transpose(np.argsort(port.perm)))
-
-
-def to_model(array: Array, port: Port) -> Array:
-    """A storage-order array in the model's order."""
-    return array if port.perm is None else np.ascontiguousarray(array.transpose(port.perm))
 
 
 def first_difference(before: Trace, after: Trace, preserves: Preserves) -> str | None:

@@ -1,0 +1,153 @@
+"""`trivet run`: an artifact on this machine, its outputs, its measures, and what they are worth."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from trivet.artifact import Artifact
+from trivet.checking import Verdict, check
+from trivet.cli.options import UsageError, add_output_style, add_reading, choose, named_file, note, print_json
+from trivet.cli.settings import read_array, settings_from
+from trivet.errors import Unsupported
+from trivet.ir.op import Array
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("artifact", type=Path, metavar="ARTIFACT", help="a .tgrs plan")
+    group = parser.add_argument_group("inputs and outputs")
+    group.add_argument(
+        "-i",
+        "--input",
+        action="append",
+        type=named_file,
+        default=[],
+        metavar="[NAME=]x.npy",
+        help="an input, in the order of the model's inputs or by name",
+    )
+    group.add_argument("--random", type=int, default=0, metavar="SEED", help="draw the inputs that -i does not give")
+    group.add_argument("-o", "--output", type=Path, metavar="DIR", help="write output_0.npy, output_1.npy, ...")
+    group.add_argument("--dump-layers", type=Path, metavar="DIR", help="write every layer's result as .npy")
+    parser.add_argument(
+        "--check", type=Path, metavar="MODEL", help="compare with the oracle and the reference runtimes"
+    )
+    parser.add_argument("--profile", action="store_true", help="time every layer")
+    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="runs to take the median latency of")
+    add_reading(parser)
+    add_output_style(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    artifact = Artifact.read(arguments.artifact)
+    inputs = _inputs(artifact, arguments.input, arguments.random)
+    high_water = artifact.high_water_bytes(inputs)
+    artifact.reset()
+    outputs = artifact.run(inputs)
+    verdicts: list[Verdict] = []
+    if arguments.check is not None:
+        verdicts = check(artifact, arguments.check, settings_from(arguments), inputs, outputs)
+    if arguments.output is not None:
+        _write_arrays(arguments.output, {f"output_{i}": a for i, a in enumerate(outputs)})
+    if arguments.dump_layers is not None:
+        _dump_layers(artifact, inputs, arguments.dump_layers)
+    measures = _measures(artifact, inputs, high_water, arguments)
+    if arguments.json:
+        print_json({**measures, "check": [_verdict_json(v) for v in verdicts], "outputs": _shapes(outputs)})
+    else:
+        _print(artifact, outputs, measures, verdicts, arguments.quiet)
+    return 1 if any(v.failed for v in verdicts) else 0
+
+
+def _inputs(artifact: Artifact, given: Sequence[tuple[str | None, str]], seed: int) -> list[Array]:
+    """Inputs from files, by position or by name; the rest is drawn.
+
+    Raises: UsageError for too many or unknown ones, CompileError for a bad file.
+    """
+    inputs = artifact.random_inputs(seed)
+    names = [port.name for port in artifact.plan.inputs]
+    position = 0
+    for name, path in given:
+        if name is None:
+            index, position = position, position + 1
+        else:
+            index = names.index(choose("input", name, names))
+        if index >= len(inputs):
+            raise UsageError(f"the plan has {len(inputs)} inputs ({', '.join(names)}), -i {path} is one too many")
+        inputs[index] = read_array(Path(path))
+    return inputs
+
+
+def _measures(
+    artifact: Artifact, inputs: Sequence[Array], high_water: int, arguments: argparse.Namespace
+) -> dict[str, object]:
+    measures: dict[str, object] = {
+        "arena_bytes": artifact.arena_bytes,
+        "high_water_bytes": high_water,
+        "latency_us": round(artifact.latency_us(inputs, arguments.repeat), 3),
+    }
+    if arguments.profile:
+        layers = artifact.profile(inputs, max(5, arguments.repeat))
+        measures["layers"] = [{"name": t.name, "kernel": t.kernel, "us": t.nanoseconds / 1e3} for t in layers]
+    return measures
+
+
+def _write_arrays(directory: Path, arrays: dict[str, Array]) -> None:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, array in arrays.items():
+            np.save(directory / f"{name}.npy", array)
+    except OSError as error:
+        raise Unsupported(f"cannot write: {error.strerror or error}", where=directory) from None
+
+
+def _dump_layers(artifact: Artifact, inputs: Sequence[Array], directory: Path) -> None:
+    layers: dict[str, Array] = {}
+
+    def observe(name: str, array: Array) -> None:
+        layers[f"{len(layers):03d}_" + "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[-100:]] = array
+
+    artifact.reset()
+    artifact.run_layers(inputs, observe)
+    _write_arrays(directory, layers)
+
+
+def _shapes(outputs: Sequence[Array]) -> list[dict[str, object]]:
+    return [{"dtype": str(a.dtype), "shape": list(a.shape)} for a in outputs]
+
+
+def _verdict_json(verdict: Verdict) -> dict[str, object]:
+    return {
+        "authority": verdict.authority,
+        "binding": verdict.binding,
+        "failed": verdict.failed,
+        "remark": verdict.remark,
+        "differing": [c.differing for c in verdict.outputs],
+        "elements": [c.elements for c in verdict.outputs],
+        "largest": [c.largest for c in verdict.outputs],
+    }
+
+
+def _print(
+    artifact: Artifact,
+    outputs: Sequence[Array],
+    measures: dict[str, object],
+    verdicts: Sequence[Verdict],
+    quiet: bool,
+) -> None:
+    for port, array in zip(artifact.plan.outputs, outputs, strict=True):
+        head = " ".join(str(v) for v in array.ravel()[:10])
+        print(f"{port.name}: {array.dtype}{list(array.shape)}: {head}{' ...' if array.size > 10 else ''}")
+    layers = measures.get("layers")
+    if isinstance(layers, list):
+        for layer in layers:
+            print(f"{layer['us']:10.1f} us  {layer['kernel']:20} {layer['name']}")
+    note(
+        f"arena {measures['arena_bytes']:,} bytes, high-water mark {measures['high_water_bytes']:,}, "
+        f"{measures['latency_us']} us per inference",
+        quiet,
+    )
+    for verdict in verdicts:
+        print(("FAIL  " if verdict.failed else "ok    " if verdict.outputs else "      ") + str(verdict))
