@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trivet.backends.ckernels import CKernel
-from trivet.backends.plan.kernels import conv, copy, depthwise, lookup
+from trivet.backends.plan.kernels import conv, copy, depthwise, lookup, pool
 from trivet.backends.plan.kernels.table import KERNELS
 
 FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
@@ -13,6 +13,7 @@ FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
     "lookup": lookup.FAMILY,
     "conv": conv.FAMILY,
     "depthwise": depthwise.FAMILY,
+    "pool": pool.FAMILY,
 }
 """Every kernel of the runtime; ids are unique and stable."""
 

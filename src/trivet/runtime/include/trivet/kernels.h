@@ -6,12 +6,14 @@
 #include "trivet/kernels/lookup.h"
 #include "trivet/kernels/conv.h"
 #include "trivet/kernels/depthwise.h"
+#include "trivet/kernels/pool.h"
 
 #define TRIVET_KERNELS(X) \
     TRIVET_KERNELS_COPY(X) \
     TRIVET_KERNELS_LOOKUP(X) \
     TRIVET_KERNELS_CONV(X) \
     TRIVET_KERNELS_DEPTHWISE(X) \
+    TRIVET_KERNELS_POOL(X) \
 
-#define TRIVET_KERNEL_COUNT 22
+#define TRIVET_KERNEL_COUNT 28
 #endif

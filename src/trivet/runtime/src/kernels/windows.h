@@ -34,6 +34,19 @@ static inline const uint8_t *trivet_window_row(const trivet_view *x, int32_t row
     return row < 0 || row >= (int32_t)x->height ? NULL : trivet_row(x, (uint32_t)row);
 }
 
+/* The taps of a window from `position` on that lie inside an operand of `size`. */
+static inline trivet_range trivet_taps_inside(int32_t position, uint32_t size, uint32_t kernel, uint32_t dilation) {
+    trivet_range taps = {0, 0};
+    if (position < 0) {
+        taps.first = trivet_minimum(((uint32_t)-position + dilation - 1) / dilation, kernel);
+    }
+    if (position < (int32_t)size) {
+        taps.last = trivet_minimum(((uint32_t)((int32_t)size - position) + dilation - 1) / dilation, kernel);
+    }
+    taps.last = taps.last < taps.first ? taps.first : taps.last;
+    return taps;
+}
+
 /* True iff `outputs` windows fit into positions, and the numbers are sound. */
 static inline bool trivet_window_is_sound(uint32_t size, uint32_t outputs, uint32_t kernel, uint32_t stride,
                                           uint32_t dilation, uint32_t before) {
