@@ -94,6 +94,12 @@ class Rewriter:
         graph.outputs[index] = value
         graph.output_ports[index] = Port(port.name, port.type, _no_identity(tuple(perm[a] for a in old_order)))
 
+    def drop_state(self, state: State) -> None:
+        """A state becomes a constant, its initial value."""
+        type_ = state.read.type
+        self.replace_value(state.read, self.graph.constant(state.initial, type_, state.read.name))
+        self.graph.states[:] = [other for other in self.graph.states if other.read is not state.read]
+
     def retype(self, value: Value, type_: TensorType) -> None:
         """Change a declared type, for passes that rewrite producer and consumers together."""
         self.changed = True

@@ -16,7 +16,7 @@ from trivet.ops.conv import Conv2D, ConvTranspose2D, DepthwiseConv2D
 from trivet.ops.elementwise import Add
 from trivet.ops.matmul import Dense
 from trivet.ops.quantize import Dequantize
-from trivet.passes.base import Pass
+from trivet.passes.base import Pass, Preserves, Relative
 from trivet.passes.patterns import made_by, read_once
 
 Product = Conv2D | DepthwiseConv2D | ConvTranspose2D | Dense
@@ -28,10 +28,12 @@ class FoldBias(Pass):
     """add(dense(%x, w), c)  -->  dense(%x, w, c), for a float product without bias or clamp that nothing else reads,
     and a constant c (or dequantize(c)) along the output channels; convolutions alike.
 
-    Exact: a float product adds its bias last. An integer product has rounded by then, so an add after it stays.
+    A product rounds once with its bias, and twice with an add behind it. An integer product has rounded to its own
+    scale by then, so an add after it stays.
     """
 
     name: ClassVar[str] = "fold-bias"
+    preserves: ClassVar[Preserves] = Relative(1e-5)
 
     def rewrite(self, rw: Rewriter) -> None:
         for node in list(rw.graph.nodes):

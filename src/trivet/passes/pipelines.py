@@ -5,17 +5,19 @@ Order matters where one pass needs what another leaves:
 - `restate-unsigned` first: every later pass knows signed integers only.
 - `fold-constants` before whatever reads values; it leaves dequantized constants alone until `fold-qdq` has taken the
   integers that it wants, and only then does `dequantize-constants` make floats of the rest.
-- The float rewrites (bias, padding, clamps, transposes) run before `fold-qdq`, because in float they are exact, and
-  because a pair around conv + add + relu only becomes one integer operator when the three are one float operator.
+- The float rewrites (bias, padding, clamps) run before `fold-qdq`: a pair around conv + add + relu becomes one integer
+  operator only when the three are one float operator.
 - `fold-batch-norm` after `fold-qdq`: what is still float then has float weights; quantized ones are never scaled.
 - Transposes cancel before and after `fold-qdq`: before, so that they do not stand between a quantize and its operator;
   after, because tables and integer operators let more of them pass.
+- `recognize` after `fold-qdq`: inside a pair a whole function is one table, however it is spread.
 - `view-transposes` last: a transpose of unit axes cancels against another one only while it still is a transpose.
 """
 
 from __future__ import annotations
 
 from trivet.passes.canonicalize import Canonicalize
+from trivet.passes.check_canonical import CheckCanonical
 from trivet.passes.clamps import MergeClamps
 from trivet.passes.cse import Cse
 from trivet.passes.dce import Dce
@@ -23,12 +25,14 @@ from trivet.passes.dequantize_constants import DequantizeConstants
 from trivet.passes.fold_batch_norm import FoldBatchNorm
 from trivet.passes.fold_bias import FoldBias
 from trivet.passes.fold_constants import FoldConstants
+from trivet.passes.fold_invariant_state import FoldInvariantState
 from trivet.passes.fold_pad import FoldPad
 from trivet.passes.fold_qdq import FoldQdq
 from trivet.passes.fuse_activation import FuseActivation
 from trivet.passes.layout import CancelTransposes
 from trivet.passes.manager import Fixpoint, Pipeline
 from trivet.passes.matmul_to_dense import MatMulToDense
+from trivet.passes.recognize import Recognize
 from trivet.passes.relabel import Relabel
 from trivet.passes.remove_identities import RemoveIdentities
 from trivet.passes.restate_unsigned import RestateUnsigned
@@ -48,6 +52,7 @@ def normalize(level: int = 1, ports: bool = True) -> Pipeline:
     movement = Fixpoint((CancelTransposes(ports), SinkReshapes(), *CLEAN))
     absorb = (MergeClamps(), FoldBias(), FoldPad(), FuseActivation())
     return (
+        FoldInvariantState(),
         RestateUnsigned(),
         DequantizeConstants(only_f16=True),
         Fixpoint(CLEAN),
@@ -58,8 +63,10 @@ def normalize(level: int = 1, ports: bool = True) -> Pipeline:
         DequantizeConstants(),
         movement,
         FoldBatchNorm(),
+        Recognize(),
         Relabel(),
         *absorb,
         ViewTransposes(),
         Fixpoint(CLEAN),
+        CheckCanonical(),
     )

@@ -14,6 +14,7 @@ from trivet.ir.graph import Node, Value
 from trivet.ir.op import Op
 from trivet.ir.rewriter import Rewriter
 from trivet.ir.types import TensorType
+from trivet.ops.elementwise import Where
 from trivet.ops.movement import (
     Concat,
     DepthToSpace,
@@ -29,7 +30,7 @@ from trivet.ops.movement import (
 )
 from trivet.ops.pool import MaxPool2D
 from trivet.ops.quantize import Dequantize, Quantize, Requantize
-from trivet.ops.reduce import ReduceMax, ReduceMin
+from trivet.ops.reduce import ArgMax, ArgMin, ReduceMax, ReduceMin
 from trivet.ops.resize import ResizeNearest
 from trivet.passes.base import Pass
 
@@ -49,6 +50,9 @@ _AS_THEY_ARE = (
     ResizeNearest,
     ReduceMax,
     ReduceMin,
+    ArgMax,
+    ArgMin,
+    Where,
 )
 """Operators that mean the same when every stored value and the zero point move by one offset."""
 
