@@ -8,7 +8,11 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 MODEL  := examples/models/digits_int8.tflite
 BUDGET := 2560
 
-.PHONY: demo test lint lib fuzz bench clean
+.PHONY: models demo test lint lib fuzz bench clean
+
+models: $(VENV)/test.stamp
+	$(BIN)/python scripts/train_digits.py build/digits.npz
+	PYTHONPATH=tests:scripts $(BIN)/python scripts/quantize_digits.py build/digits.npz examples/models
 
 demo: $(VENV)/demo.stamp
 	@mkdir -p build/demo
