@@ -8,8 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
-from trivet import interp
+from trivet import driver, interp
 from trivet.core.numerics import Numerics
+from trivet.driver import Settings
 from trivet.frontends.options import LoadOptions
 from trivet.frontends.tflite import load
 
@@ -61,4 +62,28 @@ class Oracle:
         return outputs
 
 
-RUNNERS: tuple[Runner, ...] = (Oracle(),)
+class Normalized(Oracle):
+    """The interpreter on the graph after the passes."""
+
+    name = "normalized"
+
+    def run(self, path: Path, numerics: Numerics, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        settings = Settings(numerics=numerics)
+        graph = driver.load(path, settings).graph
+        driver.optimize(graph, settings)
+        stored = [to_storage(array, port.perm) for array, port in zip(inputs, graph.input_ports, strict=True)]
+        outputs, _ = interp.run(graph, stored)
+        return [to_model(array, port.perm) for array, port in zip(outputs, graph.output_ports, strict=True)]
+
+
+def to_storage(array: np.ndarray, perm: tuple[int, ...] | None) -> np.ndarray:
+    """A model's array in the axis order in which the graph stores it."""
+    return array if perm is None else np.ascontiguousarray(array.transpose(np.argsort(perm)))
+
+
+def to_model(array: np.ndarray, perm: tuple[int, ...] | None) -> np.ndarray:
+    """The inverse of `to_storage`."""
+    return array if perm is None else array.transpose(perm)
+
+
+RUNNERS: tuple[Runner, ...] = (Oracle(), Normalized())

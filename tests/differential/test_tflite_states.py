@@ -1,0 +1,58 @@
+"""Networks with state: several invocations in a row, each equal to the runtime's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from networks import networks
+from trivet import interp
+from trivet.core.numerics import Numerics
+from trivet.frontends.options import LoadOptions
+from trivet.frontends.tflite import load
+
+INVOCATIONS = 6
+NETWORKS = [network for network in networks("tflite") if network.name.startswith("micro-wake-word")] or [None]
+
+
+class LiteRT:
+    def __init__(self, path: Path) -> None:
+        litert = pytest.importorskip("ai_edge_litert.interpreter", reason="ai-edge-litert is not installed")
+        reference = litert.OpResolverType.BUILTIN_REF
+        self.runtime = litert.Interpreter(str(path), num_threads=1, experimental_op_resolver_type=reference)
+        self.runtime.allocate_tensors()
+
+    def run(self, x: np.ndarray) -> np.ndarray:
+        self.runtime.set_tensor(self.runtime.get_input_details()[0]["index"], x)
+        self.runtime.invoke()
+        return self.runtime.get_tensor(self.runtime.get_output_details()[0]["index"])
+
+
+class Tflm:
+    def __init__(self, path: Path) -> None:
+        tflm = pytest.importorskip("tflite_micro", reason="tflite-micro is not installed").runtime
+        self.runtime = tflm.Interpreter.from_file(str(path), arena_size=1 << 22)
+
+    def run(self, x: np.ndarray) -> np.ndarray:
+        self.runtime.set_input(x, 0)
+        self.runtime.invoke()
+        return self.runtime.get_output(0)
+
+
+RUNTIMES = {Numerics.TFLM: Tflm, Numerics.LITERT: LiteRT}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("contract", RUNTIMES, ids=lambda contract: contract.value)
+@pytest.mark.parametrize("network", NETWORKS, ids=[n.name if n else "shared-absent" for n in NETWORKS])
+def test_invocations_equal_the_runtime(network, contract: Numerics, shared: Path) -> None:
+    graph = load(network.path, LoadOptions(numerics=contract)).graph
+    runtime, states = RUNTIMES[contract](network.path), None
+    random = np.random.default_rng(3)
+    for _ in range(INVOCATIONS):
+        x = random.integers(-128, 128, graph.inputs[0].type.shape).astype(np.int8)
+        (got,), states = interp.run(graph, [x], states)
+        np.testing.assert_array_equal(got, runtime.run(x).reshape(got.shape))
+    assert graph.states
