@@ -108,14 +108,20 @@ def build(loaded: Loaded, settings: Settings, instruments: Sequence[Instrument] 
     options = PlanOptions(preserve_inputs=settings.preserve_input)
     plan = make_plan(graph, settings.fast_bytes, settings.slow_bytes, selection, options)
     data = write_plan(plan, selection)
-    if settings.flash_bytes is not None and len(data) > settings.flash_bytes:
-        over = len(data) - settings.flash_bytes
-        raise DoesNotFit(
-            f"the plan has {len(data):,} bytes, {over:,} more than the {settings.flash_bytes:,} of flash",
-            where=graph.name,
-            hint=f"{sum(v.type.size_bytes for v in graph.constants()):,} bytes of it are weights",
-        )
+    check_flash(graph, len(data), settings.flash_bytes)
     return Compiled(graph, plan, data, loaded.notes)
+
+
+def check_flash(graph: Graph, plan_bytes: int, flash_bytes: int | None) -> None:
+    """Raises: DoesNotFit where the plan is larger than the flash."""
+    if flash_bytes is None or plan_bytes <= flash_bytes:
+        return
+    weights = sum(value.type.size_bytes for value in graph.constants())
+    raise DoesNotFit(
+        f"the plan has {plan_bytes:,} bytes, {plan_bytes - flash_bytes:,} more than the {flash_bytes:,} of flash",
+        where=graph.name,
+        hint=f"{weights:,} bytes of it are weights",
+    )
 
 
 def pass_names() -> list[str]:

@@ -105,29 +105,34 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_pipeline(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+    """What the graph pipeline does."""
+    group = parser.add_argument_group("graph pipeline")
+    for number, meaning in enumerate(("no optimizations", "the default", "as -O1; backends add kernel passes")):
+        group.add_argument(f"-O{number}", dest="level", action="store_const", const=number, help=meaning)
+    group.add_argument("--disable", action="append", default=[], metavar="PASS", help="leave a pass out")
+    group.add_argument(
+        "--i32-range", type=interval, metavar="LO:HI", help="what i32 inputs of .tiny programs hold (default +-2^20)"
+    )
+    parser.set_defaults(level=1)
+    return group
+
+
 def add_passes(parser: argparse.ArgumentParser) -> None:
     """What the graph pipeline does, and what it shows."""
-    group = parser.add_argument_group("graph pipeline")
-    level = group.add_mutually_exclusive_group()
-    for number in (0, 1, 2):
-        level.add_argument(f"-O{number}", dest="level", action="store_const", const=number, help=argparse.SUPPRESS)
-    group.add_argument("--disable", action="append", default=[], metavar="PASS", help="leave a pass out")
+    group = add_pipeline(parser)
     group.add_argument(
         "--verify-each", action="store_true", help="compare the program with the original after every pass"
     )
     group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the inputs that --verify-each draws")
     group.add_argument("--print-after-all", action="store_true", help="dump the graph after every pass")
     group.add_argument("--print-changed", action="store_true", help="dump the graph after passes that changed it")
-    group.add_argument(
-        "--print-before", action="append", default=[], metavar="PASS", help="dump the graph before a pass"
-    )
-    group.add_argument("--print-after", action="append", default=[], metavar="PASS", help="dump the graph after a pass")
+    for when in ("before", "after"):
+        group.add_argument(
+            f"--print-{when}", action="append", default=[], metavar="PASS", help=f"dump the graph {when} a pass"
+        )
     group.add_argument("--time-passes", action="store_true", help="print the time of every pass")
     group.add_argument("--stats", action="store_true", help="print how often every rewrite fired")
-    group.add_argument(
-        "--i32-range", type=interval, metavar="LO:HI", help="what i32 inputs of .tiny programs hold (default +-2^20)"
-    )
-    parser.set_defaults(level=1)
 
 
 def add_budgets(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,168 @@
+"""Does a model fit, with which technique, where is its peak, and what would help: `analyze` as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from trivet import driver
+from trivet.analysis.cost import node_macs
+from trivet.analysis.ranges import Ranges, analyze_ranges
+from trivet.backends.plan.selection import Selection
+from trivet.backends.plan.writer import write as write_plan
+from trivet.errors import CompileError, DoesNotFit
+from trivet.ir.graph import Graph
+from trivet.planning.options import Objective, PlanOptions
+from trivet.planning.plan import ExecutionPlan
+from trivet.planning.planner import plan as make_plan
+from trivet.report import bytes_in_use, plan_report, techniques
+
+
+@dataclass(frozen=True, slots=True)
+class Technique:
+    """The smallest fast memory that a way of execution needs."""
+
+    name: str
+    fast_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRow:
+    """One layer of the layer-by-layer plan: bytes in use while it runs, and the margin of its int32 sums in bits."""
+
+    op: str
+    name: str
+    shape: tuple[int, ...]
+    macs: int
+    weight_bytes: int
+    bytes_in_use: int
+    margin_bits: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """What `analyze` found. `reasons` say why the budgets are not met; empty: they are."""
+
+    model: str
+    operators: int
+    parameters: int
+    macs: int
+    techniques: tuple[Technique, ...]
+    layers: tuple[LayerRow, ...]
+    fast_bytes: int
+    flash_bytes: int
+    lower_bound_bytes: int
+    chosen: tuple[str, ...]
+    reasons: tuple[CompileError, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def fits(self) -> bool:
+        return not self.reasons
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "model": self.model,
+            "fits": self.fits,
+            "fast_bytes": self.fast_bytes,
+            "slow_bytes": 0,
+            "flash_bytes": self.flash_bytes,
+            "macs": self.macs,
+            "macs_overhead": 1.0,
+            "lower_bound_bytes": self.lower_bound_bytes,
+            "techniques": list(self.chosen),
+            "smallest": {t.name: t.fast_bytes for t in self.techniques},
+            "operators": self.operators,
+            "parameters": self.parameters,
+            "reasons": [str(r) for r in self.reasons],
+            "notes": list(self.notes),
+            "layers": [
+                {
+                    "op": row.op,
+                    "name": row.name,
+                    "shape": list(row.shape),
+                    "macs": row.macs,
+                    "weight_bytes": row.weight_bytes,
+                    "bytes_in_use": row.bytes_in_use,
+                    "margin_bits": row.margin_bits,
+                }
+                for row in self.layers
+            ],
+        }
+
+
+def analyze_model(path: str | Path, settings: driver.Settings) -> Analysis:
+    """Run the whole pipeline in memory; budgets that are not met are reasons, not errors.
+
+    Raises: CompileError where the model cannot be compiled for any budget.
+    """
+    loaded = driver.load(path, settings)
+    graph = loaded.graph
+    driver.optimize(graph, settings)
+    selection = Selection()
+    selection.check(graph)
+    keep = settings.preserve_input
+    whole = make_plan(graph, None, None, selection, PlanOptions(preserve_inputs=keep))
+    small = make_plan(graph, None, None, selection, PlanOptions(Objective.MEMORY, preserve_inputs=keep))
+    reasons: list[CompileError] = []
+    chosen = small if small.region_bytes("fast") < whole.region_bytes("fast") else whole
+    try:
+        chosen = make_plan(
+            graph, settings.fast_bytes, settings.slow_bytes, selection, PlanOptions(preserve_inputs=keep)
+        )
+    except DoesNotFit as error:
+        reasons.append(error)
+    data = write_plan(chosen, selection)
+    try:
+        driver.check_flash(graph, len(data), settings.flash_bytes)
+    except DoesNotFit as error:
+        reasons.append(error)
+    report = plan_report(driver.Compiled(graph, chosen, data))
+    return Analysis(
+        model=str(path),
+        operators=sum(1 for n in graph.nodes if not n.op.views_input),
+        parameters=sum(v.type.elements for v in graph.constants()),
+        macs=report.macs,
+        techniques=_techniques(whole, small),
+        layers=tuple(_layers(graph, whole)),
+        fast_bytes=report.fast_bytes,
+        flash_bytes=report.flash_bytes,
+        lower_bound_bytes=report.lower_bound_bytes,
+        chosen=report.techniques,
+        reasons=tuple(reasons),
+        notes=loaded.notes,
+    )
+
+
+def _techniques(whole: ExecutionPlan, small: ExecutionPlan) -> tuple[Technique, ...]:
+    found = {}
+    for plan in (whole, small):
+        found[", ".join(techniques(plan))] = sum(plan.region_bytes(r.name) for r in plan.regions if r.is_fast)
+    return tuple(Technique(name, size) for name, size in found.items())
+
+
+def _layers(graph: Graph, plan: ExecutionPlan) -> list[LayerRow]:
+    loads = bytes_in_use(plan)
+    ranges = analyze_ranges(graph)
+    rows = []
+    streams = [stream for stage in plan.stages for stream in stage.streams]
+    for load, stream in zip(loads, streams, strict=True):
+        for step in stream.steps:
+            node = step.node
+            rows.append(
+                LayerRow(
+                    op=node.op.name,
+                    name=node.outputs[0].name,
+                    shape=node.outputs[0].type.shape,
+                    macs=node_macs(node),
+                    weight_bytes=sum(v.type.size_bytes for v in node.inputs if v.is_constant),
+                    bytes_in_use=load,
+                    margin_bits=_margin(ranges, id(node)),
+                )
+            )
+    return rows
+
+
+def _margin(ranges: Ranges, node: int) -> float | None:
+    sums = ranges.sums.get(node)
+    return round(sums.margin_bits, 1) if sums is not None else None
