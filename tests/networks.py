@@ -35,14 +35,14 @@ class Network:
 
 
 @cache
-def networks(form: str) -> tuple[Network, ...]:
-    """The index's networks of one format ("tflite", "onnx"), in its order; none where the directory is absent."""
+def networks(form: str, folder: str = "networks") -> tuple[Network, ...]:
+    """The index's networks of one format ("tflite", "onnx") in one folder, in its order; none where it is absent."""
     root = shared_directory()
     if root is None:
         return ()
     with (root / "models" / "INDEX.tsv").open() as file:
         rows = [row for row in csv.DictReader(file, delimiter="\t") if row["format"] == form]
-    return tuple(_network(root / "models", row) for row in rows if row["file"].startswith("networks/"))
+    return tuple(_network(root / "models", row) for row in rows if row["file"].startswith(f"{folder}/"))
 
 
 def _network(models: Path, row: dict[str, str]) -> Network:

@@ -215,7 +215,9 @@ class Context:
         try:
             return self.builder.emit(op, inputs, self.loc)
         except TypeMismatch as error:
-            raise Unsupported(str(error), where=self.loc) from None
+            wide = [value for value in inputs if value.type.dtype in (dt.F16, dt.F64)]
+            hint = "convert the model to float32 before exporting it" if wide else None
+            raise Unsupported(str(error), where=self.loc, hint=hint) from None
         except Unsupported as error:
             raise Unsupported(error.message, where=self.loc, hint=error.hint) from None
 

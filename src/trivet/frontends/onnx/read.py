@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import onnx
+import onnx.checker
 import onnx.inliner
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped, unused-ignore]
 
@@ -49,7 +50,7 @@ def _inline_functions(proto: onnx.ModelProto) -> onnx.ModelProto:
         return proto
     try:
         return onnx.inliner.inline_local_functions(proto)
-    except (RuntimeError, ValueError, TypeError, DecodeError) as error:
+    except (onnx.checker.ValidationError, RuntimeError, ValueError, TypeError, DecodeError) as error:
         # The inliner is C++; it reports what it finds through these types only.
         reason = (str(error).strip().splitlines() or ["unknown"])[0]
         raise InvalidModel(f"the model's local functions cannot be inlined: {reason}") from None

@@ -152,6 +152,8 @@ def cast_like(ctx: Context) -> Value:
 
 def cast_to(ctx: Context, x: Value, dtype: DType) -> Value:
     """x with another element type; nothing is emitted for the same one."""
+    if dtype.bits == 4 and x.type.dtype is not dtype:
+        ctx.refuse(f"a cast to {dtype.name}", hint="4-bit elements are for constants: cast to int8")
     return x if x.type.dtype is dtype else ctx.emit(Cast(dtype), x)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from trivet.core.dtype import I64
 from trivet.frontends.onnx.context import Context, Converter, Converters
 from trivet.frontends.onnx.ops.movement import listed_axes, sliced
@@ -44,9 +46,13 @@ def reduced(ctx: Context, make: Reduction, x: Value) -> Value:
     axes = axes_of(ctx, ctx.operand(0))
     if not axes:
         return x
-    if x.type.elements == 0:
+    op = make(axes, ctx.attr_flag("keepdims", True))
+    if x.type.elements:
+        return ctx.emit(op, x)
+    if not isinstance(op, Sum | ReduceProd):
         ctx.refuse(f"a reduction of the empty {x.type}")
-    return ctx.emit(make(axes, ctx.attr_flag("keepdims", True)), x)
+    (result,) = op.infer((x.type,))
+    return ctx.constant(np.full(result.shape, isinstance(op, ReduceProd)), result.dtype)
 
 
 _REDUCTIONS: dict[str, Reduction] = {
