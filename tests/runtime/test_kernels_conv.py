@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kernel_runs import check_node, node_of
 from product_cases import CONTRACTS, Layers
 
+from trivet.core.bounds import UNBOUNDED, Bounds
 from trivet.core.numerics import Numerics
 from trivet.ops.conv import Conv2D
 from trivet.ops.matmul import Dense
@@ -37,6 +38,7 @@ CONVOLUTIONS = {
     "window beyond the stack's patch": ((1, 5, 5, 150), (3, 3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
     "window beyond the host's patch": ((1, 2, 2, 2000), (2, 3, 3), (1, 1), (1, 1), ((1, 1), (1, 1)), 1),
     "48 of 52 channels in vectors": ((1, 3, 9, 20), (52, 1, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), 1),
+    "many taps, dilated": ((1, 20, 20, 2), (3, 6, 6), (1, 1), (2, 2), ((5, 5), (5, 5)), 1),
     "more channels than four vectors": ((1, 3, 13, 8), (118, 1, 1), (1, 1), (1, 1), ((0, 0), (0, 0)), 1),
 }
 
@@ -102,6 +104,26 @@ def test_dense_s8(core: ctypes.CDLL, name: str, numerics: Numerics) -> None:
     out = layers.out(shape[-1])
     w = layers.weights((outputs, shape[-1]), None if numerics is Numerics.LITERT_U8 else 0)
     check_node(core, node_of(Dense(layers.clamp(out), out, numerics), x_type, w, layers.bias(outputs)), [x])
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_conv2d_f32(core: ctypes.CDLL, name: str) -> None:
+    shape, (outputs, kh, kw), stride, dilation, pads, groups = CONVOLUTIONS[name]
+    layers = Layers(1)
+    x, x_type = layers.floats(shape)
+    w = layers.floats((outputs, kh, kw, shape[3] // groups))
+    bias = [] if groups > 1 else [layers.floats((outputs,))]
+    for clamp in (UNBOUNDED, Bounds(0, 6)):
+        check_node(core, node_of(Conv2D(stride, dilation, pads, groups, clamp), x_type, w, *bias), [x], 1e-5)
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_dense_f32(core: ctypes.CDLL, name: str) -> None:
+    shape, outputs = DENSE[name]
+    layers = Layers(2)
+    x, x_type = layers.floats(shape)
+    w = layers.floats((outputs, shape[-1]))
+    check_node(core, node_of(Dense(), x_type, w, layers.floats((outputs,))), [x], 1e-5)
 
 
 @settings(max_examples=60)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kernel_runs import KernelRun, check_node, node_of
 from product_cases import CONTRACTS, Layers
 
+from trivet.core.bounds import Bounds
 from trivet.core.numerics import Numerics
 from trivet.ops.conv import DepthwiseConv2D
 
@@ -63,6 +64,21 @@ def test_depthwise_conv2d_s8_with_extreme_multipliers(core: ctypes.CDLL, scale: 
     for numerics in (Numerics.TFLM, Numerics.ONNX):
         op = DepthwiseConv2D(pads=((1, 1), (1, 1)), out=out, numerics=numerics)
         check_node(core, node_of(op, x_type, layers.weights((3, 3, 40), 2), layers.bias(40, 2**31 - 1)), [x])
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_depthwise_conv2d_f32(core: ctypes.CDLL, name: str) -> None:
+    shape, kernel, multiplier, stride, dilation, pads = LAYERS[name]
+    layers = Layers(1)
+    x, x_type = layers.floats(shape)
+    channels = shape[3] * multiplier
+    node = node_of(
+        DepthwiseConv2D(stride, dilation, pads, Bounds(-3, 6)),
+        x_type,
+        layers.floats((*kernel, channels)),
+        layers.floats((channels,)),
+    )
+    check_node(core, node, [x], 1e-5)
 
 
 @settings(max_examples=60)

@@ -9,19 +9,22 @@ import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
 from trivet.backends.plan.kernels.requant import (
+    REAL_BOUNDS,
     REQUANT_BLOBS,
     REQUANT_FIELDS,
     STEP,
     fixed_scratch,
     folded_bias,
     no_scratch,
+    pack_floats,
     pack_weights,
+    real_bounds,
     requant_params,
 )
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U16, U32, Field, FieldValue, Record
 from trivet.core.bounds import Bounds
-from trivet.core.dtype import I8
+from trivet.core.dtype import F32, I8
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
 from trivet.ir.graph import Node
@@ -55,7 +58,20 @@ CONV_S8 = CKernel(
         ),
     ),
 )
-FAMILY = (CONV_S8,)
+CONV_F32 = CKernel(
+    22,
+    "conv_f32",
+    Record(
+        "conv_f32",
+        (
+            Field("weights", BLOB, "f32, packed: for each group [ceil(O/16)][K][lanes] (core_f32.h)"),
+            Field("bias", BLOB, "f32, one for each output channel, or absent"),
+            *GEOMETRY,
+            *REAL_BOUNDS,
+        ),
+    ),
+)
+FAMILY = (CONV_S8, CONV_F32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +118,18 @@ def weight_zero(node: Node) -> int | None:
     return zeros.pop() if len(zeros) == 1 else None
 
 
+def has_constants(node: Node) -> bool:
+    """True iff weights and bias are constant."""
+    return all(v.data is not None for v in node.inputs[1:])
+
+
 def is_s8(node: Node) -> bool:
-    """True iff activations are int8 and weights and bias are constant."""
-    return node.inputs[0].type.dtype is I8 and all(v.data is not None for v in node.inputs[1:])
+    """True iff activations and weights are int8."""
+    return all(v.type.dtype is I8 for v in node.inputs[:2])
+
+
+def is_f32(node: Node) -> bool:
+    return all(v.type.dtype is F32 for v in node.inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,27 +167,46 @@ def conv_s8_call(node: Node, geometry: Geometry, weights: np.ndarray, requantize
     return Call(CONV_S8, node.inputs[:1], params, scratch)
 
 
+def conv_f32_call(node: Node, geometry: Geometry, weights: np.ndarray, clamp: Bounds) -> Call:
+    """The call for weights [O, K], K in the order kernel row, kernel column, channel of the group."""
+    params = geometry.params() | real_bounds(clamp)
+    params |= {
+        "weights": pack_floats(weights.astype(np.float32), geometry.groups),
+        "bias": node.inputs[2].data if len(node.inputs) > 2 else None,
+    }
+    return Call(CONV_F32, node.inputs[:1], params)
+
+
 @KERNELS.kernel(Conv2D)
-def conv2d_s8(node: Node) -> Call | None:
+def conv2d(node: Node) -> Call | None:
     op, w = node.op, node.inputs[1]
     assert isinstance(op, Conv2D)
-    if not is_s8(node) or w.data is None:
+    if w.data is None or not has_constants(node):
         return None
     geometry = conv_geometry(node, op, (w.type.shape[1], w.type.shape[2]), op.groups)
+    weights = w.data.reshape(w.type.shape[0], -1)
+    if is_f32(node):
+        return conv_f32_call(node, geometry, weights, op.clamp)
+    if not is_s8(node):
+        return None
     requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics)
-    return conv_s8_call(node, geometry, w.data.reshape(w.type.shape[0], -1), requantized)
+    return conv_s8_call(node, geometry, weights, requantized)
 
 
 @KERNELS.kernel(Dense)
-def dense_s8(node: Node) -> Call | None:
+def dense(node: Node) -> Call | None:
     """A pointwise convolution; what is not of rank 4 is one row of pixels."""
     op, x, w = node.op, node.inputs[0], node.inputs[1]
     assert isinstance(op, Dense)
-    if not is_s8(node) or w.data is None:
+    if w.data is None or not has_constants(node):
         return None
     outputs, features = w.type.shape
     width = x.type.shape[2] if x.type.rank == 4 else math.prod(x.type.shape[:-1])
     geometry = Geometry(width, features, width, outputs)
+    if is_f32(node):
+        return conv_f32_call(node, geometry, w.data, op.clamp)
+    if not is_s8(node):
+        return None
     as_double = op.numerics is Numerics.LITERT or op.numerics is Numerics.LITERT_U8
     requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics, as_double)
     return conv_s8_call(node, geometry, w.data, requantized)

@@ -6,8 +6,9 @@ import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
 from trivet.backends.plan.kernels.conv import WINDOW, Geometry
+from trivet.backends.plan.kernels.requant import REAL_BOUNDS, real_bounds
 from trivet.backends.plan.kernels.table import KERNELS
-from trivet.backends.records import BLOB, F32, I32, U32, Field, FieldValue, Record
+from trivet.backends.records import BLOB, I32, U32, Field, FieldValue, Record
 from trivet.core import dtype as d
 from trivet.core.numerics import Numerics
 from trivet.ir.graph import Node
@@ -15,7 +16,6 @@ from trivet.ops.pool import AveragePool2D, MaxPool2D
 from trivet.ops.products import clamp_limits
 
 _BOUNDS = (Field("lo", I32, "least stored result"), Field("hi", I32, "largest stored result"))
-_REAL_BOUNDS = (Field("lo", F32, "least result"), Field("hi", F32, "largest result"))
 _CHANNELS = Field("channels", U32)
 _INCLUDE_PAD = Field("count_include_pad", U32, "1: padding counts, as zero")
 
@@ -37,9 +37,9 @@ AVERAGE_POOL_S8 = CKernel(
         ),
     ),
 )
-MAX_POOL_F32 = CKernel(26, "max_pool_f32", Record("max_pool_f32", (_CHANNELS, *WINDOW, *_REAL_BOUNDS)))
+MAX_POOL_F32 = CKernel(26, "max_pool_f32", Record("max_pool_f32", (_CHANNELS, *WINDOW, *REAL_BOUNDS)))
 AVERAGE_POOL_F32 = CKernel(
-    27, "average_pool_f32", Record("average_pool_f32", (_CHANNELS, *WINDOW, _INCLUDE_PAD, *_REAL_BOUNDS))
+    27, "average_pool_f32", Record("average_pool_f32", (_CHANNELS, *WINDOW, _INCLUDE_PAD, *REAL_BOUNDS))
 )
 FAMILY = (MAX_POOL_S8, AVERAGE_POOL_S8, MAX_POOL_F32, AVERAGE_POOL_F32)
 
@@ -53,8 +53,7 @@ def _window_params(node: Node, op: MaxPool2D | AveragePool2D, dilation: tuple[in
     )  # fmt: skip
     bounds: _Params
     if node.inputs[0].type.dtype is d.F32:
-        largest = float(np.finfo(np.float32).max)
-        bounds = {"lo": max(op.clamp.lo, -largest), "hi": min(op.clamp.hi, largest)}
+        bounds = real_bounds(op.clamp)
     else:
         limits = clamp_limits(d.I8, op.clamp)
         bounds = {"lo": limits.lo, "hi": limits.hi}

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trivet.backends.ckernels import Blob
-from trivet.backends.records import BLOB, I32, U32, Field, FieldValue
+from trivet.backends.records import BLOB, F32, I32, U32, Field, FieldValue
 from trivet.core.bounds import Bounds
 from trivet.core.dtype import I8
 from trivet.core.numerics import Numerics
@@ -22,6 +22,8 @@ STEP = 4
 
 ROUND_Q31, ROUND_AWAY, ROUND_EVEN = range(3)
 """`trivet_rounding` of core_s8.h."""
+
+REAL_BOUNDS = (Field("lo", F32, "least result"), Field("hi", F32, "largest result"))
 
 REQUANT_BLOBS = (
     Field("bias", BLOB, "i32, one for each output channel: the bias, with the operand's zero point folded in"),
@@ -84,6 +86,25 @@ def pack_weights(weights: npt.NDArray[np.int64], groups: int, fill: int) -> npt.
             padded[: len(part), :size] = part
             blocks.append(padded.reshape(lanes, steps, STEP).transpose(1, 0, 2).ravel())
     return np.concatenate(blocks)
+
+
+def pack_floats(weights: npt.NDArray[np.float32], groups: int) -> npt.NDArray[np.float32]:
+    """[O, K] -> for each group [ceil(O/groups / 16)][K][lanes], as core_f32.h describes it; missing lanes are 0."""
+    outputs, size = weights.shape
+    blocks = []
+    for group in np.split(weights, groups, axis=0):
+        for start in range(0, outputs // groups, LANES):
+            part = group[start : start + LANES]
+            padded = np.zeros((-(-len(part) // STEP) * STEP, size), np.float32)
+            padded[: len(part)] = part
+            blocks.append(padded.T.ravel())
+    return np.concatenate(blocks)
+
+
+def real_bounds(clamp: Bounds) -> dict[str, FieldValue | Blob | None]:
+    """`lo` and `hi` of a float32 kernel; unbounded is the largest finite number."""
+    largest = float(np.finfo(np.float32).max)
+    return {"lo": max(clamp.lo, -largest), "hi": min(clamp.hi, largest)}
 
 
 def no_scratch(rows: int) -> int:

@@ -134,14 +134,14 @@ static void depthwise(const trivet_depthwise_s8 *g, const int8_t *const *taps, u
     }
 }
 
-const trivet_core_s8 trivet_core_s8_portable = {"portable", gemm, depthwise};
+const trivet_core_s8 trivet_core_s8_portable = {"portable", 0, gemm, depthwise};
 
 #ifdef TRIVET_X86
 static uint32_t available(const trivet_core_s8 **sets) {
     uint32_t count = 0;
     sets[count++] = &trivet_core_s8_portable;
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2")) {
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         sets[count++] = &trivet_core_s8_avx2;
     }
     if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") &&

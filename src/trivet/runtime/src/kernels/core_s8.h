@@ -64,6 +64,7 @@ typedef struct trivet_depthwise_s8 {
 
 typedef struct trivet_core_s8 {
     const char *name;
+    uint32_t level; /* of the instruction set: 0 portable, 1 AVX2 and FMA, 2 AVX-512 with VNNI */
     /* out: pixel p at out + p * out_stride, `channels` bytes. */
     void (*gemm)(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixels, int8_t *out,
                  size_t out_stride);

@@ -234,7 +234,7 @@ INLINE void pack_store(__m256i low, __m256i high, const trivet_requant_s8 *r, in
 typedef params8 params_vector;
 #include "depthwise_s8_x86.h"
 
-const trivet_core_s8 trivet_core_s8_avx2 = {"avx2", gemm, depthwise};
+const trivet_core_s8 trivet_core_s8_avx2 = {"avx2", 1, gemm, depthwise};
 #else
 typedef int trivet_core_s8_avx2_is_empty; /* ISO C wants a declaration */
 #endif

@@ -267,7 +267,7 @@ typedef params16 params_vector;
 #define HIGH_LANES(a, b) _mm512_shuffle_i32x4(a, b, _MM_SHUFFLE(3, 1, 3, 1))
 #include "depthwise_s8_x86.h"
 
-const trivet_core_s8 trivet_core_s8_avx512 = {"avx512vnni", gemm, depthwise};
+const trivet_core_s8 trivet_core_s8_avx512 = {"avx512vnni", 2, gemm, depthwise};
 #else
 typedef int trivet_core_s8_avx512_is_empty; /* ISO C wants a declaration */
 #endif

@@ -32,8 +32,30 @@ typedef struct trivet_conv_s8_record {
 } trivet_conv_s8_record;
 typedef char trivet_conv_s8_record_is_packed[sizeof(trivet_conv_s8_record) == 96 ? 1 : -1];
 
+typedef struct trivet_conv_f32_record {
+    trivet_blob weights; /* f32, packed: for each group [ceil(O/16)][K][lanes] (core_f32.h) */
+    trivet_blob bias; /* f32, one for each output channel, or absent */
+    uint32_t in_channels;
+    uint32_t out_channels;
+    uint32_t groups;
+    uint32_t in_width;
+    uint32_t out_width;
+    uint16_t kernel_h;
+    uint16_t kernel_w;
+    uint16_t stride_h;
+    uint16_t stride_w;
+    uint16_t dilation_h;
+    uint16_t dilation_w;
+    uint16_t pad_top;
+    uint16_t pad_left;
+    float lo; /* least result */
+    float hi; /* largest result */
+} trivet_conv_f32_record;
+typedef char trivet_conv_f32_record_is_packed[sizeof(trivet_conv_f32_record) == 60 ? 1 : -1];
+
 /* X(id, name, parameter record, by rows, bit i: word i of the record starts a blob) */
 #define TRIVET_KERNELS_CONV(X) \
     X(20, conv_s8, trivet_conv_s8_record, 1u, 0x55u) \
+    X(22, conv_f32, trivet_conv_f32_record, 1u, 0x5u) \
 
 #endif

@@ -30,8 +30,28 @@ typedef struct trivet_depthwise_s8_record {
 } trivet_depthwise_s8_record;
 typedef char trivet_depthwise_s8_record_is_packed[sizeof(trivet_depthwise_s8_record) == 88 ? 1 : -1];
 
+typedef struct trivet_depthwise_f32_record {
+    trivet_blob weights; /* f32 [kernel_h][kernel_w][channels] */
+    trivet_blob bias; /* f32, one for each channel, or absent */
+    uint32_t channels;
+    uint32_t in_width;
+    uint32_t out_width;
+    uint16_t kernel_h;
+    uint16_t kernel_w;
+    uint16_t stride_h;
+    uint16_t stride_w;
+    uint16_t dilation_h;
+    uint16_t dilation_w;
+    uint16_t pad_top;
+    uint16_t pad_left;
+    float lo; /* least result */
+    float hi; /* largest result */
+} trivet_depthwise_f32_record;
+typedef char trivet_depthwise_f32_record_is_packed[sizeof(trivet_depthwise_f32_record) == 52 ? 1 : -1];
+
 /* X(id, name, parameter record, by rows, bit i: word i of the record starts a blob) */
 #define TRIVET_KERNELS_DEPTHWISE(X) \
     X(21, depthwise_s8, trivet_depthwise_s8_record, 1u, 0x55u) \
+    X(23, depthwise_f32, trivet_depthwise_f32_record, 1u, 0x5u) \
 
 #endif
