@@ -5,12 +5,12 @@ Order matters where one pass needs what another leaves:
 - `restate-unsigned` first: every later pass knows signed integers only.
 - `fold-constants` before whatever reads values; it leaves dequantized constants alone until `fold-qdq` has taken the
   integers that it wants, and only then does `dequantize-constants` make floats of the rest.
-- The float rewrites (bias, padding, clamps) run before `fold-qdq`: a pair around conv + add + relu becomes one integer
-  operator only when the three are one float operator.
-- `fold-batch-norm` after `fold-qdq`: what is still float then has float weights; quantized ones are never scaled.
+- The float rewrites run before `fold-qdq`: a pair around conv + add + relu becomes one integer operator only when the
+  three are one float operator. They never touch weights behind a dequantize, which are quantized.
+- Among them `fold-batch-norm` and `recognize` before `fuse-activation`, which would put a clamp into an add that they
+  look for. They run again after `fold-qdq` for what stayed float.
 - Transposes cancel before and after `fold-qdq`: before, so that they do not stand between a quantize and its operator;
   after, because tables and integer operators let more of them pass.
-- `recognize` after `fold-qdq`: inside a pair a whole function is one table, however it is spread.
 - `view-transposes` last: a transpose of unit axes cancels against another one only while it still is a transpose.
 """
 
@@ -50,7 +50,7 @@ def normalize(level: int = 1, ports: bool = True) -> Pipeline:
     at the border stay operators.
     """
     movement = Fixpoint((CancelTransposes(ports), SinkReshapes(), *CLEAN))
-    absorb = (MergeClamps(), FoldBias(), FoldPad(), FuseActivation())
+    absorb = (MergeClamps(), FoldBias(), FoldBatchNorm(), Recognize(), FoldPad(), FuseActivation())
     return (
         FoldInvariantState(),
         RestateUnsigned(),
@@ -62,8 +62,6 @@ def normalize(level: int = 1, ports: bool = True) -> Pipeline:
         FoldQdq(),
         DequantizeConstants(),
         movement,
-        FoldBatchNorm(),
-        Recognize(),
         Relabel(),
         *absorb,
         ViewTransposes(),
