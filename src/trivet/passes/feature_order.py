@@ -39,7 +39,9 @@ def absorb_into_weights(rw: Rewriter, node: Node, transpose: Node) -> bool:
     order = numbers.transpose(np.argsort([p - split for p in perm[split:]])).ravel()
     for layer in layers:
         weights = _reordered(rw, layer, layer.inputs[1], lambda w: w[:, order], None)
+        stale = layer.inputs[1]
         rw.set_operands(layer, [layer.inputs[0], weights, *layer.inputs[2:]])
+        rw.erase_dead_producers(stale)
         _rename_between(y, layer.inputs[0])
     old = node.inputs[0]
     rw.set_operands(node, [x])

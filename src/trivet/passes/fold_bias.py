@@ -63,6 +63,7 @@ def _fold(rw: Rewriter, node: Node, producer: Node, addend: Value) -> bool:
     old = producer.output
     rw.replace_node(node, producer.op, [*producer.inputs, bias])
     rw.erase_dead_producers(old)
+    rw.erase_dead_producers(addend)
     rw.count(f"add into {producer.op.name}")
     return True
 

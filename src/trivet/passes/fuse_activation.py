@@ -77,7 +77,7 @@ def _fuse(rw: Rewriter, node: Node, producer: Node) -> None:
     if same:
         rw.replace_node(node, fused, producer.inputs)
     else:
-        stored = rw.insert_before(node, fused, producer.inputs, product.name)
+        stored = rw.insert_before(node, fused, producer.inputs, f"{node.output.name}.stored")
         rw.replace_node(node, Reinterpret(clamp.out), [stored])
     rw.erase_dead_producers(product)
     rw.count(f"clamp into {op.name}")

@@ -93,9 +93,13 @@ class Lift:
         return make
 
     def _input(self, value: Value, perm: Perm) -> Make | None:
-        """A model input is declared in the other order; its port keeps the model's."""
+        """A model input is declared in the other order, channels last; its port keeps the model's.
+
+        A transpose to channels first sinks instead: the operators want channels last.
+        """
         graph = self.rw.graph
-        if not self.ports or not any(value is given for given in graph.inputs):
+        channels_last = (0, *range(2, len(perm)), 1)
+        if not self.ports or perm != channels_last or not any(value is given for given in graph.inputs):
             return None
 
         def make(anchor: Node) -> Value:

@@ -38,6 +38,7 @@ from trivet.passes.remove_identities import RemoveIdentities
 from trivet.passes.restate_unsigned import RestateUnsigned
 from trivet.passes.sink_reshapes import SinkReshapes
 from trivet.passes.view_transposes import ViewTransposes
+from trivet.passes.widen_constants import WidenConstants
 
 CLEAN = (FoldConstants(), Canonicalize(), RemoveIdentities(), Cse(), Dce())
 """Leaves nothing that can be computed now, nothing twice, nothing unused."""
@@ -54,7 +55,7 @@ def normalize(level: int = 1, ports: bool = True) -> Pipeline:
     return (
         FoldInvariantState(),
         RestateUnsigned(),
-        DequantizeConstants(only_f16=True),
+        WidenConstants(),
         Fixpoint(CLEAN),
         MatMulToDense(),
         movement,

@@ -46,7 +46,9 @@ def _to_depthwise(rw: Rewriter, node: Node) -> None:
     weights = rearranged(rw, node, lambda w: w[..., 0].transpose(1, 2, 0), axis=2)
     if weights is not None:
         depthwise = DepthwiseConv2D(op.stride, op.dilation, op.pads, op.clamp, op.out, op.numerics)
+        old = node.inputs[1]
         rw.replace_node(node, depthwise, [node.inputs[0], weights, *node.inputs[2:]])
+        rw.erase_dead_producers(old)
         rw.count("groups as depthwise")
 
 
@@ -58,7 +60,9 @@ def _to_convolution(rw: Rewriter, node: Node) -> None:
     weights = rearranged(rw, node, lambda w: w.transpose(2, 0, 1)[..., None], axis=0)
     if weights is not None:
         conv = Conv2D(op.stride, op.dilation, op.pads, 1, op.clamp, op.out, op.numerics)
+        old = node.inputs[1]
         rw.replace_node(node, conv, [node.inputs[0], weights, *node.inputs[2:]])
+        rw.erase_dead_producers(old)
         rw.count("depthwise of one channel")
 
 

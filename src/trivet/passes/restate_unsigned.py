@@ -10,7 +10,7 @@ import numpy as np
 from trivet.core.bounds import Bounds
 from trivet.core.dtype import I8, I16, U8, U16, DType
 from trivet.core.numerics import Numerics
-from trivet.ir.graph import Node, Value
+from trivet.ir.graph import Graph, Node, Value
 from trivet.ir.op import Op
 from trivet.ir.rewriter import Rewriter
 from trivet.ir.types import TensorType
@@ -71,7 +71,9 @@ class RestateUnsigned(Pass):
         signed = _Signed(rw)
         for node in list(rw.graph.nodes):
             op = signed_operator(node)
-            if op is not None and any(_is_unsigned(v.type) for v in (*node.inputs, *node.outputs)):
+            if is_border(rw.graph, node):
+                signed.accept(node)
+            elif op is not None and any(_is_unsigned(v.type) for v in (*node.inputs, *node.outputs)):
                 signed.restate(node, op)
             elif op is None:
                 signed.give_back(node)
@@ -80,6 +82,18 @@ class RestateUnsigned(Pass):
 
 def _is_unsigned(type_: TensorType) -> bool:
     return type_.dtype in SIGNED and type_.quant is not None
+
+
+def is_border(graph: Graph, node: Node) -> bool:
+    """True iff the node only restates a model input as signed, or a result as the unsigned output that it is."""
+    if not isinstance(node.op, Requantize):
+        return False
+    x, y = node.inputs[0], node.output
+    if _is_unsigned(x.type):
+        dtype = SIGNED[x.type.dtype]
+        assert x.type.quant is not None
+        return x.producer is None and not x.is_constant and node.op.out == x.type.quant.shifted(dtype.min)
+    return _is_unsigned(y.type) and not y.uses and graph.is_result(y)
 
 
 def signed_operator(node: Node) -> Op | None:
@@ -105,6 +119,11 @@ class _Signed:
     def __init__(self, rw: Rewriter) -> None:
         self.rw = rw
         self.twins: dict[Value, Value] = {}
+
+    def accept(self, node: Node) -> None:
+        """Remember a border that is there already."""
+        if _is_unsigned(node.inputs[0].type):
+            self.twins.setdefault(node.inputs[0], node.output)
 
     def restate(self, node: Node, op: Op) -> None:
         """Put `op` on signed operands in the place of `node`."""
