@@ -7,7 +7,9 @@ import pytest
 from one_operator import CONTRACTS, TfliteModel, activation, assert_same, fused, integer, operand, rngs, seed
 from test_reference_conv import SAME, VALID, same_pads
 
+from trivet.core.bounds import Bounds
 from trivet.core.dtype import F32, I8, DType
+from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
 from trivet.ir.types import TensorType
@@ -74,3 +76,12 @@ def test_padding_counted_and_not() -> None:
     (valid,) = AveragePool2D((2, 2), (2, 2), pads).evaluate((x,), types)
     (every,) = AveragePool2D((2, 2), (2, 2), pads, count_include_pad=True).evaluate((x,), types)
     assert (valid == 6).all() and (every == 1.5).all()
+
+
+@pytest.mark.parametrize("kind", [MaxPool2D, AveragePool2D], ids=lambda kind: kind.name)
+def test_a_clamp_beyond_the_operand_moves_the_bound(kind: type[MaxPool2D] | type[AveragePool2D]) -> None:
+    quant = Quant.per_tensor(1.0, 0)
+    x_type = TensorType(I8, (1, 2, 2, 1), quant)
+    contract = {} if kind is MaxPool2D else {"out": quant, "numerics": Numerics.TFLM}
+    op = kind((2, 2), clamp=Bounds(hi=20), **contract)
+    assert op.bound((Interval(50, 100),), (x_type,)) == (Interval(20, 20),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar
@@ -108,14 +108,21 @@ class Taps:
         )
 
 
-def _candidates(axis: int, size: int, count: int, width: int) -> list[Upsampled]:
-    """Rules o -> floor((o*size + offset) / count), the tightest first; in halves, so that half pixels are exact."""
-    num, den, common = 2 * size, 2 * count, math.gcd(2 * size, 2 * count)
-    return [
-        Upsampled(axis, size, num // common, den // common, (offset - slack) // common, width + extra)
-        for extra, slack in ((0, 0), (1, 0), (1, 1), (2, den))
-        for offset in (0, size - count, size)
-    ]
+def _candidates(axis: int, size: int, count: int, width: int) -> Iterator[Upsampled]:
+    """Rules o -> floor((o*length + offset) / new_length), the tightest first; in halves, so half pixels are exact.
+
+    The lengths are the sizes, or one less where corners align; the offsets those of the coordinate modes, each rounded
+    down, to the nearest (halves down or up), or up.
+    """
+    ratios = ((size, count), (size - 1, count - 1)) if min(size, count) > 1 else ((size, count),)
+    for extra, slack in ((0, 0), (1, 0), (1, 1)):
+        for length, new_length in ratios:
+            common = math.gcd(2 * length, 2 * new_length)
+            num, den = 2 * length // common, 2 * new_length // common
+            for offset in (0, length - new_length, length):
+                for rounding in (0, new_length - 1, new_length, 2 * new_length - 1):
+                    first = (offset + rounding - slack) // common
+                    yield Upsampled(axis, size, num, den, first, width + extra)
 
 
 @dataclass(frozen=True, slots=True)
