@@ -52,6 +52,12 @@ def softmax8(x: Array, scale: float, beta: float, dtype: DType) -> Ints:
     return np.where(counts, np.clip(scaled, dtype.min, dtype.max), dtype.min)
 
 
+def power_table(scale: float, beta: float) -> Ints:
+    """e^(beta * scale * d) in Q0.31 for d from -255 to 0; -1 where the difference is too large to count: [256]."""
+    powers, are_counted = _powers8(*argument_multiplier(scale, beta))
+    return np.where(are_counted, powers, -1)
+
+
 def softmax16(x: Array, scale: float, beta: float, numerics: Numerics) -> Ints:
     """int16 to int16 (Q0.15) through tables of the exponential and of the reciprocal."""
     exponential, reciprocal = _softmax16_tables(numerics.is_litert)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trivet.backends.ckernels import CKernel
-from trivet.backends.plan.kernels import conv, copy, depthwise, lookup, pool
+from trivet.backends.plan.kernels import conv, copy, depthwise, lookup, pool, reduce, softmax
 from trivet.backends.plan.kernels.table import KERNELS
 
 FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
@@ -14,6 +14,8 @@ FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
     "conv": conv.FAMILY,
     "depthwise": depthwise.FAMILY,
     "pool": pool.FAMILY,
+    "softmax": softmax.FAMILY,
+    "reduce": reduce.FAMILY,
 }
 """Every kernel of the runtime; ids are unique and stable."""
 

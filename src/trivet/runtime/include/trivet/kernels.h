@@ -7,6 +7,8 @@
 #include "trivet/kernels/conv.h"
 #include "trivet/kernels/depthwise.h"
 #include "trivet/kernels/pool.h"
+#include "trivet/kernels/softmax.h"
+#include "trivet/kernels/reduce.h"
 
 #define TRIVET_KERNELS(X) \
     TRIVET_KERNELS_COPY(X) \
@@ -14,6 +16,8 @@
     TRIVET_KERNELS_CONV(X) \
     TRIVET_KERNELS_DEPTHWISE(X) \
     TRIVET_KERNELS_POOL(X) \
+    TRIVET_KERNELS_SOFTMAX(X) \
+    TRIVET_KERNELS_REDUCE(X) \
 
-#define TRIVET_KERNEL_COUNT 28
+#define TRIVET_KERNEL_COUNT 69
 #endif
