@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+
+# Before numpy loads: its matrix products are small here, and one thread each keeps parallel workers from spinning.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from pathlib import Path
 
 import pytest

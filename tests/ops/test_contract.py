@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import STRATEGIES
@@ -21,6 +21,8 @@ from trivet.ir.types import TensorType
 from trivet.ops import ALL_OPS, OP_BY_NAME
 
 EVERY_OP = pytest.mark.parametrize("kind", list(STRATEGIES), ids=lambda kind: kind.name)
+FEW = settings(max_examples=max(5, settings().max_examples // 4))
+"""For facts that depend on attributes or types alone."""
 WHOLE_RULES = (Whole, Reduced, Broadcast)
 """Rules that read all of an axis whatever is asked for."""
 
@@ -91,6 +93,7 @@ def test_nothing_outside_the_access_rules_is_read(kind: type[Op], data: st.DataO
 
 
 @EVERY_OP
+@FEW
 @given(data=st.data())
 def test_access_rules_never_move_back(kind: type[Op], data: st.DataObject) -> None:
     case = draw(data, kind)
@@ -105,6 +108,7 @@ def test_access_rules_never_move_back(kind: type[Op], data: st.DataObject) -> No
 
 
 @EVERY_OP
+@FEW
 @given(data=st.data())
 def test_operands_are_left_alone_and_results_repeat(kind: type[Op], data: st.DataObject) -> None:
     case = draw(data, kind)
@@ -149,6 +153,7 @@ def test_a_view_has_the_bytes_of_its_operand(kind: type[Op], data: st.DataObject
 
 
 @EVERY_OP
+@FEW
 @given(data=st.data())
 def test_the_text_form_reads_back(kind: type[Op], data: st.DataObject) -> None:
     case = draw(data, kind)
