@@ -14,6 +14,7 @@ from trivet.ops.quantize import Quantize, Requantize
 from trivet.passes.base import Pass
 from trivet.passes.commute import ELEMENTWISE
 from trivet.passes.patterns import aligned, made_by
+from trivet.passes.restate_unsigned import SIGNED
 
 _FUNCTIONS = (*ELEMENTWISE, Quantize, Requantize, Reinterpret, Lookup)
 
@@ -30,7 +31,7 @@ class SinkReshapes(Pass):
 
     def rewrite(self, rw: Rewriter) -> None:
         for node in list(rw.graph.nodes):
-            if not isinstance(node.op, _FUNCTIONS) or not _is_per_tensor(node):
+            if not isinstance(node.op, _FUNCTIONS) or not _is_per_tensor(node) or _gives_unsigned(node):
                 continue
             reshape = next((r for value in node.inputs if (r := made_by(value, Reshape)) is not None), None)
             if reshape is not None and reshape.output.type.shape == node.output.type.shape:
@@ -40,6 +41,11 @@ class SinkReshapes(Pass):
 def _is_per_tensor(node: Node) -> bool:
     quants = [value.type.quant for value in (*node.inputs, *node.outputs)]
     return all(quant is None or quant.axis is None for quant in quants)
+
+
+def _gives_unsigned(node: Node) -> bool:
+    """Unsigned results are for model outputs: nothing follows them."""
+    return node.output.type.dtype in SIGNED
 
 
 def _sink(rw: Rewriter, node: Node, reshape: Node) -> None:

@@ -13,6 +13,9 @@ from references import run_onnxruntime
 from trivet import interp
 from trivet.frontends.onnx.convert import load
 from trivet.frontends.options import Loaded, LoadOptions
+from trivet.ir.graph import Graph, Port
+from trivet.passes.manager import PassManager
+from trivet.passes.pipelines import normalize
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -59,20 +62,39 @@ def run(loaded: Loaded, inputs: Arrays) -> list[np.ndarray]:
     return outputs
 
 
+def run_normalized(graph: Graph, inputs: Arrays) -> list[np.ndarray]:
+    """What a graph computes after normalization, which changes it in place."""
+    PassManager().run(graph, normalize())
+    stored = [_stored(inputs[port.name], port) for port in graph.input_ports]
+    outputs, _ = interp.run(graph, stored)
+    ports = graph.output_ports
+    return [a if p.perm is None else a.transpose(p.perm) for a, p in zip(outputs, ports, strict=True)]
+
+
+def _stored(array: np.ndarray, port: Port) -> np.ndarray:
+    return array if port.perm is None else np.ascontiguousarray(array.transpose(np.argsort(port.perm)))
+
+
 def agrees(proto: onnx.ModelProto, inputs: Arrays, directory: Path, tolerance: float = 1e-5) -> Loaded:
-    """Assert that the imported graph computes what onnxruntime does."""
-    loaded = load(save(proto, directory), LoadOptions())
+    """Assert that the imported graph computes what onnxruntime does, and still does after normalization."""
+    path = save(proto, directory)
+    loaded = load(path, LoadOptions())
     expected = run_onnxruntime(proto.SerializeToString(), dict(inputs))
-    found = run(loaded, inputs)
-    assert len(found) == len(expected)
-    for ours, theirs in zip(found, expected, strict=True):
-        assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
-        if ours.dtype.kind == "f":
-            scale = max(1.0, float(np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0)))
-            np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * scale)
-        else:
-            np.testing.assert_array_equal(ours, theirs)
+    for found in (run(loaded, inputs), run_normalized(load(path).graph, inputs)):
+        assert len(found) == len(expected)
+        for ours, theirs in zip(found, expected, strict=True):
+            _assert_same(ours, theirs, tolerance)
     return loaded
+
+
+def _assert_same(ours: np.ndarray, theirs: np.ndarray, tolerance: float) -> None:
+    """Integers exactly, floats to `tolerance` of the largest element (or of one)."""
+    assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+    if ours.dtype.kind == "f":
+        scale = max(1.0, float(np.abs(theirs[np.isfinite(theirs)]).max(initial=0.0)))
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance * scale)
+    else:
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def rand(*shape: int, seed: int = 0) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Real networks: what imports equals the reference's outputs; what does not is refused for a known reason."""
+"""Real networks: what imports equals the reference's outputs, before and after normalization; the rest is refused."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import TypeVar
 import numpy as np
 import onnx
 import pytest
-from onnx_models import run
+from onnx_models import run, run_normalized
 
 from networks import Network, load_arrays, networks
-from trivet import interp
 from trivet.errors import Problems
 from trivet.frontends.onnx.convert import load
 from trivet.frontends.options import Loaded, LoadOptions
@@ -57,12 +56,14 @@ def _check(path: Path, golden: Path) -> None:
         with pytest.raises(Problems, match=reason):
             _load(path, inputs)
         return
-    outputs, _ = interp.run(_load(path, inputs).graph, inputs)
+    named = dict(zip(_input_names(path), inputs, strict=True))
+    loaded = _load(path, inputs)
     tolerance = _matching(TOLERANCE, path.stem) or 1e-5
-    for found, expected in zip(outputs, load_arrays(golden, "ref"), strict=True):
-        assert found.dtype == expected.dtype
-        scale = float(np.abs(expected).max(initial=1e-9))
-        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
+    for outputs in (run(loaded, named), run_normalized(loaded.graph, named)):
+        for found, expected in zip(outputs, load_arrays(golden, "ref"), strict=True):
+            assert found.dtype == expected.dtype
+            scale = float(np.abs(expected).max(initial=1e-9))
+            np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
 
 
 @pytest.mark.parametrize("network", networks("onnx"), ids=lambda network: network.name)

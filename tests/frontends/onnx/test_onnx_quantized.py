@@ -86,6 +86,37 @@ def test_concat_of_different_quantizations_joins_integers(tmp_path: Path) -> Non
     agrees(model(nodes, {"x": X}, constants={"s": f32(0.5), "t": f32(0.25), "z": np.int8(3)}), {"x": X}, tmp_path)
 
 
+def test_an_integer_input_that_is_dequantized_first_is_a_quantized_one(tmp_path: Path) -> None:
+    q = ints(2, 3, low=0, high=256, dtype=np.uint8)
+    proto = model([node("DequantizeLinear", "q s z")], {"q": q}, constants={"s": f32(0.5), "z": np.uint8(7)})
+    (value,) = load(save(proto, tmp_path)).graph.inputs
+    assert value.type.dtype is U8 and value.type.quant is not None and value.type.quant.zero_point == 7
+
+
+def test_plain_unsigned_integers_are_dequantized_by_arithmetic(tmp_path: Path) -> None:
+    """They have no quantization of their own that passes could restate as a signed one."""
+    q = ints(2, 3, low=0, high=256, dtype=np.uint8)
+    nodes = [node("Add", "q q", "sum"), node("DequantizeLinear", "sum s z", axis=1)]
+    constants = {"s": f32(0.5, 0.25, 2.0), "z": np.uint8([7, 0, 255])}
+    agrees(model(nodes, {"q": q}, constants=constants), {"q": q}, tmp_path)
+
+
+def test_an_unsigned_border_around_a_convolution_and_a_flatten(tmp_path: Path) -> None:
+    constants = {
+        "xs": f32(0.02), "xz": np.uint8(128), "ys": f32(0.25), "yz": np.uint8(100),
+        "w": ints(4, 3, 3, 3, low=-100, high=100, dtype=np.int8), "ws": f32(0.01, 0.02, 0.03, 0.04),
+    }  # fmt: skip
+    nodes = [
+        node("DequantizeLinear", "x xs xz", "xf"),
+        node("DequantizeLinear", "w ws", "wf", axis=0),
+        node("Conv", "xf wf", "c"),
+        node("Flatten", "c", "f"),
+        node("QuantizeLinear", "f ys yz"),
+    ]
+    x = ints(1, 3, 8, 8, low=0, high=256, dtype=np.uint8)
+    agrees(model(nodes, {"x": x}, constants=constants), {"x": x}, tmp_path)
+
+
 @pytest.mark.parametrize("transposed", [0, 1])
 def test_quantized_gemm_keeps_weights_and_bias_stored(transposed: int, tmp_path: Path) -> None:
     """Scales per output channel: along axis 1 of [K, N], axis 0 of [N, K]; ours is [N, K]."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 import numpy as np
@@ -58,6 +58,15 @@ class Builder:
             self.graph.constant(np.ascontiguousarray(array).reshape(type_.shape), type_)
             for array, type_ in zip(arrays, results, strict=True)
         )
+
+    def quantize_input(self, value: Value, quant: Quant) -> bool:
+        """Declare a model input that nothing reads yet as quantized; False for any other value."""
+        for index, entry in enumerate(self.graph.inputs):
+            if entry is value and not value.uses and value.type.quant is None:
+                value.type = replace(value.type, quant=quant)
+                self.graph.input_ports[index] = replace(self.graph.input_ports[index], type=value.type)
+                return True
+        return False
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from trivet.frontends.onnx.ops.elementwise import cast_to
 from trivet.frontends.onnx.tensors import DTYPES
 from trivet.ir.graph import Value
 from trivet.ir.op import Array
+from trivet.ops.elementwise import Mul, Sub
 from trivet.ops.movement import Reinterpret
 from trivet.ops.quantize import Dequantize, Quantize
 
@@ -53,9 +54,20 @@ def dequantized(ctx: Context, x: Value, quant: Quant) -> Value:
     """The real numbers behind stored integers that carry another quantization, or none yet."""
     if x.data is not None:
         x = ctx.constant(x.data, x.type.dtype, quant)
-    elif x.type.quant != quant:
+    elif x.type.quant != quant and not ctx.builder.quantize_input(x, quant):
+        if x.type.quant is None and x.type.dtype in (U8, U16):
+            return _arithmetic(ctx, x, quant)
         x = ctx.emit(Reinterpret(quant), x)
     return ctx.emit(Dequantize(), x)
+
+
+def _arithmetic(ctx: Context, x: Value, quant: Quant) -> Value:
+    """The same numbers by float arithmetic, for plain unsigned integers: quantized ones are signed inside the graph."""
+    shape = [1] * x.type.rank
+    if quant.axis is not None:
+        shape[quant.axis] = len(quant.scales)
+    zeros, scales = (np.array(v, np.float32).reshape(shape) for v in (quant.zero_points, quant.scales))
+    return ctx.emit(Mul(), ctx.emit(Sub(), cast_to(ctx, x, F32), ctx.constant(zeros)), ctx.constant(scales))
 
 
 def linear(ctx: Context, x: Value, scale: int, zero: int) -> Quant | None:
