@@ -41,8 +41,8 @@ def _floats(ctx: Context, index: int) -> tuple[float, ...]:
     return tuple(float(v) for v in np.ravel(ctx.known(index, "the scales")))
 
 
-def _targets(ctx: Context) -> tuple[tuple[float, ...] | None, tuple[int, ...]]:
-    """(scales, sizes) for every axis; scales is None where sizes were given, which then define them."""
+def _targets(ctx: Context) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """(scales, sizes) for every axis; where sizes were given the scales are their exact ratios to the operand's."""
     x = ctx.operand(0)
     axes = listed_axes(ctx, x.type.rank, operand=len(ctx) + 1) or tuple(range(x.type.rank))
     given = _floats(ctx, 2) if ctx.has(2) else ()
@@ -58,7 +58,7 @@ def _targets(ctx: Context) -> tuple[tuple[float, ...] | None, tuple[int, ...]]:
     sizes = list(x.type.shape)
     for axis, size in zip(axes, _matching(ctx, ctx.known_ints(3, "the sizes"), axes), strict=True):
         sizes[axis] = int(size)
-    return None, tuple(sizes)
+    return tuple(new / max(old, 1) for new, old in zip(sizes, x.type.shape, strict=True)), tuple(sizes)
 
 
 def _matching(ctx: Context, values: tuple[float, ...], axes: tuple[int, ...]) -> tuple[float, ...]:
@@ -93,7 +93,7 @@ def _rounding(ctx: Context) -> NearestRounding:
 def _resized(
     ctx: Context,
     sizes: tuple[int, ...],
-    scales: tuple[float, ...] | None,
+    scales: tuple[float, ...],
     coordinates: Coordinates,
     rounding: NearestRounding,
 ) -> Value:
@@ -102,13 +102,13 @@ def _resized(
     shape = x.type.shape
     if x.type.rank not in (3, 4):
         ctx.refuse(f"its operand {x.type} has no one or two spatial axes", hint="reshape to [N, C, H, W]")
-    moving = [axis for axis in range(x.type.rank) if sizes[axis] != shape[axis] or (scales and scales[axis] != 1.0)]
+    moving = [axis for axis in range(x.type.rank) if sizes[axis] != shape[axis] or scales[axis] != 1.0]
     nhwc = x.type.rank == 4 and set(moving) <= {1, 2} and 1 in moving
     if not nhwc and not set(moving) <= set(range(2, x.type.rank)):
         ctx.refuse(f"a resize of axes {moving} of {x.type}", hint="resize spatial axes only")
     spatial = (1, 2) if nhwc else tuple(range(2, x.type.rank))
     size = two(tuple(sizes[axis] for axis in spatial), 1)
-    factors = None if scales is None else (scales[spatial[0]], scales[spatial[1]] if len(spatial) == 2 else 1.0)
+    factors = (scales[spatial[0]], scales[spatial[1]] if len(spatial) == 2 else 1.0)
     image = x if nhwc else channels_last(ctx, x)
     if x.type.rank == 3:
         n, length, channels = image.type.shape
@@ -123,7 +123,7 @@ def _sampled(
     ctx: Context,
     image: Value,
     size: tuple[int, int],
-    scales: tuple[float, float] | None,
+    scales: tuple[float, float],
     coordinates: Coordinates,
     rounding: NearestRounding,
 ) -> Value:
