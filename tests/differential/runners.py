@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import pytest
 
 from trivet import driver, interp
+from trivet.backends.plan.host import HostModel, HostUnavailable
 from trivet.core.numerics import Numerics
 from trivet.driver import Settings
 from trivet.frontends.options import LoadOptions
@@ -74,6 +76,23 @@ class Normalized(Oracle):
         stored = [to_storage(array, port.perm) for array, port in zip(inputs, graph.input_ports, strict=True)]
         outputs, _ = interp.run(graph, stored)
         return [to_model(array, port.perm) for array, port in zip(outputs, graph.output_ports, strict=True)]
+
+
+class Plan(Oracle):
+    """The compiled plan with native kernels."""
+
+    name = "plan"
+
+    def run(self, path: Path, numerics: Numerics, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        settings = Settings(numerics=numerics)
+        compiled = driver.build(driver.load(path, settings), settings)
+        ports = compiled.graph.input_ports, compiled.graph.output_ports
+        try:
+            model = HostModel(compiled.data)
+        except HostUnavailable as error:
+            pytest.skip(str(error))
+        outputs = model.run([to_storage(array, port.perm) for array, port in zip(inputs, ports[0], strict=True)])
+        return [to_model(array, port.perm) for array, port in zip(outputs, ports[1], strict=True)]
 
 
 def to_storage(array: np.ndarray, perm: tuple[int, ...] | None) -> np.ndarray:

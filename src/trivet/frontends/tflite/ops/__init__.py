@@ -5,6 +5,7 @@ from __future__ import annotations
 from trivet.frontends.tflite.conversion import Converter
 from trivet.frontends.tflite.ops import (
     activation,
+    blocks,
     conv,
     elementwise,
     matmul,
@@ -20,6 +21,7 @@ from trivet.frontends.tflite.ops import (
 
 _FAMILIES = (
     activation,
+    blocks,
     conv,
     elementwise,
     matmul,

@@ -14,14 +14,12 @@ from trivet.ir.types import TensorType
 from trivet.ops.activation import Lookup
 from trivet.ops.movement import (
     Concat,
-    DepthToSpace,
     Expand,
     Gather,
     Pad,
     PadMode,
     Reshape,
     Slice,
-    SpaceToDepth,
     Tile,
     Transpose,
 )
@@ -188,14 +186,15 @@ def _check_indices(indices: Value, size: int) -> None:
         raise InvalidModel(f"indices leave an axis of {size}")
 
 
-def block_to_depth(op: Conversion) -> None:
-    op.result(op.emit(SpaceToDepth(op.integer("block")), op.operand(0)))
-
-
-def depth_to_block(op: Conversion) -> None:
-    if op.integer("block") < 1:
-        raise InvalidModel(f"blocks of {op.integer('block')}")
-    op.result(op.emit(DepthToSpace(op.integer("block")), op.operand(0)))
+def reverse(op: Conversion) -> None:
+    """x, axes -> x read backwards along them."""
+    x = op.operand(0)
+    if 0 in x.type.shape:
+        raise InvalidModel(f"REVERSE_V2 of the empty {x.type}")
+    axes = op.axes(1, x.type.rank)
+    starts = tuple(d - 1 if i in axes else 0 for i, d in enumerate(x.type.shape))
+    steps = tuple(-1 if i in axes else 1 for i in range(x.type.rank))
+    op.result(op.emit(Slice(starts, x.type.shape, steps), x))
 
 
 def tile(op: Conversion) -> None:
@@ -221,8 +220,7 @@ CONVERTERS: dict[str, Converter] = {
     "MIRROR_PAD": mirror_pad,
     "GATHER": gather,
     "EMBEDDING_LOOKUP": embedding_lookup,
-    "SPACE_TO_DEPTH": block_to_depth,
-    "DEPTH_TO_SPACE": depth_to_block,
+    "REVERSE_V2": reverse,
     "TILE": tile,
     "BROADCAST_TO": broadcast_to,
 }
