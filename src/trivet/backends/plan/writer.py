@@ -236,7 +236,7 @@ class _Writer:
             rows=f.ALL_ROWS if step is None or step.rows is None else step.rows,
             edges=self.tables["edges"].extend(edges),
             edge_count=len(edges),
-            flags=f.STEP_ACCUMULATES if step is not None and step.accumulates else 0,
+            flags=f.STEP_ACCUMULATES if call.accumulates else 0,
             name=self.optional_name(layer.name),
         )
 
