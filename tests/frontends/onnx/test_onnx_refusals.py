@@ -226,6 +226,19 @@ def test_unconvertible_operators_behind_a_failed_one_are_reported_too(tmp_path: 
     assert "2 problems" in text and "operator 0 Frobnicate" in text and "operator 2 Twiddle" in text
 
 
+def test_what_reads_an_unconvertible_result_is_checked_by_its_inferred_type(tmp_path: Path) -> None:
+    nodes = [
+        node("LSTM", "x w r", "hidden", hidden_size=2),
+        node("Transpose", "hidden", "turned", perm=[0, 2, 1, 3]),
+        node("Concat", "turned wide"),
+    ]
+    nodes[2].attribute.append(helper.make_attribute("axis", 0))
+    constants = {"w": rand(1, 8, 4), "r": rand(1, 8, 2), "wide": rand(3, 1, 1, 5)}
+    text = report(model(nodes, {"x": rand(3, 1, 4)}, constants=constants), tmp_path)
+    assert "2 problems" in text
+    assert "operator 2 Concat: concat does not take f32[3, 1, 1, 2] with f32[3, 1, 1, 5]" in text
+
+
 def test_an_unsupported_input_type_is_named(tmp_path: Path) -> None:
     info = helper.make_tensor_value_info("x", onnx.TensorProto.STRING, [2])
     assert "input 'x' holds string elements" in report(model([node("Relu", "x")], {"x": info}), tmp_path)

@@ -15,12 +15,12 @@ from trivet.frontends.onnx.inputs import input_types
 from trivet.frontends.onnx.model import Body, ForeignNode, Model, PortInfo, Unreadable
 from trivet.frontends.onnx.ops import CONVERTERS
 from trivet.frontends.onnx.order import execution_order
-from trivet.frontends.onnx.read import read
+from trivet.frontends.onnx.read import inferred_types, read
 from trivet.frontends.onnx.refusals import refusal
 from trivet.frontends.options import Loaded, LoadOptions
 from trivet.ir.graph import Graph, Node, Port, Value, unlink_all
 from trivet.ir.op import Array
-from trivet.ir.types import TensorType
+from trivet.ir.types import Shape, TensorType
 
 OLDEST_OPSET = 6
 """Before it, casts and shapes were stated in other ways."""
@@ -58,6 +58,8 @@ class _Import:
     options: LoadOptions
     problems: list[tuple[int, CompileError]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    shapes: dict[str, Shape] = field(default_factory=dict)
+    inferred: dict[str, PortInfo] | None = None
 
     def run(self) -> Loaded:
         body = self.model.body
@@ -66,6 +68,7 @@ class _Import:
         scope = self._constants(graph, body)
         types, notes, problems = input_types(body, self.options, self.path)
         self.notes += notes
+        self.shapes = {name: type_.shape for name, type_ in types.items()}
         self.problems += ((-1, problem) for problem in problems)
         for port in body.inputs:
             if port.name in types:
@@ -118,11 +121,25 @@ class _Import:
         for node in execution_order(body, scope, self.path):
             results = self._convert_node(builder, node, scope)
             for index, name in enumerate(node.outputs):
-                value = results[index] if index < len(results) else None
-                if name:
-                    scope[name] = value
+                if not name:
+                    continue
+                value = results[index] if index < len(results) else self._stand_in(name)
+                scope[name] = value
                 if value is not None and not value.name:
                     value.name = name
+
+    def _stand_in(self, name: str) -> Value | None:
+        """A value for a result that could not be converted, so that its readers are checked too; the graph is lost.
+
+        Integers have none: they are shapes and indices, whose readers would be blamed for not knowing them.
+        """
+        if self.inferred is None:
+            self.inferred = inferred_types(self.path, self.shapes)
+        port = self.inferred.get(name)
+        if port is None or port.dtype is None or not port.dtype.is_float or port.dims is None:
+            return None
+        dims = tuple(dim for dim in port.dims if isinstance(dim, int))
+        return Value(TensorType(port.dtype, dims), name) if len(dims) == len(port.dims) else None
 
     def _convert_node(self, builder: Builder, node: ForeignNode, scope: Scope) -> tuple[Value, ...]:
         loc = Operator(self.path.name, node.index, node.qualified_kind, node.name)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import onnx
 import onnx.checker
 import onnx.inliner
+import onnx.shape_inference
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped, unused-ignore]
 
 from trivet.errors import CompileError, InvalidModel
 from trivet.frontends.onnx.model import Attribute, Body, Dim, ForeignNode, Model, PortInfo, Unreadable
 from trivet.frontends.onnx.tensors import DTYPES, decode_tensor, dtype_name
 from trivet.ir.op import Array
+from trivet.ir.types import Shape
 
 _KINDS = onnx.AttributeProto
 _MAX_NESTING = 16
@@ -32,6 +35,23 @@ def read(path: Path) -> Model:
         return _convert(_inline_functions(_parse(data)), path.parent)
     except InvalidModel as error:
         raise InvalidModel(error.message, where=error.where or path, hint=error.hint) from None
+
+
+def inferred_types(path: Path, inputs: Mapping[str, Shape]) -> dict[str, PortInfo]:
+    """What ONNX's own inference says about the values inside of a readable model, given its inputs' shapes.
+
+    Used after a problem only, so that what reads an unconvertible result is looked at as well.
+    """
+    proto = _inline_functions(_parse(path.read_bytes()))
+    for info in proto.graph.input:
+        if info.name in inputs:
+            shape = onnx.TensorShapeProto(dim=[{"dim_value": size} for size in inputs[info.name]])
+            info.type.tensor_type.shape.CopyFrom(shape)
+    try:
+        typed = onnx.shape_inference.infer_shapes(proto, data_prop=True)
+        return {port.name: port for port in (_port(info) for info in typed.graph.value_info)}
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, InvalidModel):
+        return {}
 
 
 def _parse(data: bytes) -> onnx.ModelProto:
