@@ -6,9 +6,12 @@ Exit codes: 0 fine; 1 the model or the budget is at fault; 2 wrong usage; 3 a fa
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
 
 from trivet import __version__
 from trivet.cli.registry import COMMANDS, Command
@@ -18,12 +21,21 @@ USAGE = 2
 OUR_FAULT = 3
 
 
-def build_parser(chosen: str | None) -> argparse.ArgumentParser:
-    """The whole parser; only the command called `chosen` gets its arguments (None: no command does)."""
+CONFIGURATION_MODULE = "trivet.cli.configuration"
+DEFAULT_FILE = "trivet.toml"
+
+
+def build_parser(chosen: str | None, configuration: Path | None = None) -> argparse.ArgumentParser:
+    """The whole parser; only the command called `chosen` gets its arguments (None: no command does).
+
+    `configuration` is a file whose settings become the defaults of the flags.
+    """
     parser = argparse.ArgumentParser(
         prog="trivet", description="Fits neural networks into machines with kilobytes.", allow_abbrev=False
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
+    parser.add_argument("--config", metavar="FILE", help=f"settings, TOML or YAML (default: {DEFAULT_FILE} if present)")
+    parser.add_argument("--print-completion", choices=("bash", "zsh", "tcsh"), help="print a shell's completion script")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for command in COMMANDS:
         sub = commands.add_parser(
@@ -31,6 +43,9 @@ def build_parser(chosen: str | None) -> argparse.ArgumentParser:
         )
         if command.name == chosen:
             command.load().configure(sub)
+            if configuration is not None:
+                settings = importlib.import_module(CONFIGURATION_MODULE)
+                settings.apply(sub, settings.read_configuration(configuration))
     return parser
 
 
@@ -46,24 +61,57 @@ def full_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the result is the process's exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    chosen = next((a for a in arguments if not a.startswith("-")), None)
-    parser = build_parser(chosen)
+    return _guarded(list(sys.argv[1:] if argv is None else argv))
+
+
+def _dispatch(arguments: Sequence[str]) -> int:
+    first, rest = _leading(arguments)
+    chosen = rest[0] if rest else None
+    names = [command.name for command in COMMANDS]
+    if chosen is not None and chosen not in names:
+        close = get_close_matches(chosen, names, 1)
+        print(f"trivet: unknown command '{chosen}'" + _suggestion(close, names), file=sys.stderr)
+        return USAGE
+    parser = build_parser(chosen, _configuration(first))
     parsed = parser.parse_args(arguments)
     if parsed.version:
         print(f"trivet {__version__}")
         return 0
+    if parsed.print_completion is not None:
+        print(importlib.import_module("shtab").complete(full_parser(), parsed.print_completion))
+        return 0
     command = next((c for c in COMMANDS if c.name == parsed.command), None)
     if command is None:
-        parser.print_help()
+        parser.print_help(sys.stderr)
         return USAGE
-    return _guarded(command, parsed)
+    return int(command.load().run(parsed))
 
 
-def _guarded(command: Command, parsed: argparse.Namespace) -> int:
-    from_module = command.load()
+def _suggestion(close: Sequence[str], names: Sequence[str]) -> str:
+    return f", did you mean '{close[0]}'?" if close else f"; commands: {', '.join(names)}"
+
+
+def _leading(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Arguments before the command, and from the command on."""
+    position = 0
+    while position < len(arguments) and arguments[position].startswith("-"):
+        position += 2 if arguments[position] in ("--config", "--print-completion") else 1
+    return list(arguments[:position]), list(arguments[position:])
+
+
+def _configuration(leading: Sequence[str]) -> Path | None:
+    """The file of `--config FILE` or `--config=FILE`, else the default file where it exists."""
+    for index, argument in enumerate(leading):
+        if argument == "--config" and index + 1 < len(leading):
+            return Path(leading[index + 1])
+        if argument.startswith("--config="):
+            return Path(argument.partition("=")[2])
+    return Path(DEFAULT_FILE) if Path(DEFAULT_FILE).is_file() else None
+
+
+def _guarded(arguments: Sequence[str]) -> int:
     try:
-        return int(from_module.run(parsed))
+        return _dispatch(arguments)
     except BrokenPipeError:
         # The reader of our output went away: that is its right. Keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -77,7 +125,7 @@ def _guarded(command: Command, parsed: argparse.Namespace) -> int:
 def _report(error: Exception) -> int:
     """One message on stderr, and the exit code that says whose fault it is."""
     kind = {type_.__name__ for type_ in type(error).__mro__}
-    if kind & {"UsageError", "UnknownPass"}:
+    if kind & {"UsageError", "UnknownPass", "ArgumentTypeError"}:
         print(f"trivet: {error}", file=sys.stderr)
         return USAGE
     if "CompileError" in kind:

@@ -24,10 +24,7 @@ def size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise argparse.ArgumentTypeError(f"'{text}' is no size: write bytes, or a number with K or M (64K, 1.5M)")
-    value = int(float(match[1]) * _SUFFIX[match[2].upper()])
-    if value <= 0:
-        raise argparse.ArgumentTypeError(f"a memory of {value} bytes holds nothing: give a size above 0")
-    return value
+    return int(float(match[1]) * _SUFFIX[match[2].upper()])
 
 
 def input_shape(text: str) -> tuple[str, tuple[int, ...]]:

@@ -1,0 +1,156 @@
+"""What a user sees: exit codes, one message, no traceback, no half-written file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trivet.cli.main import main
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+DIGITS = EXAMPLES / "models" / "digits_int8.tflite"
+DENSE = EXAMPLES / "tiny" / "mm_bias_relu.tiny"
+
+
+def trivet(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of one command."""
+    try:
+        code = main([str(a) for a in arguments])
+    except SystemExit as stop:
+        code = int(stop.code or 0)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_a_model_compiles_runs_and_is_right(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plan = tmp_path / "digits.tgrs"
+    code, out, _ = trivet(capsys, "compile", DIGITS, "-o", plan, "--json")
+    report = json.loads(out)
+    assert code == 0 and plan.stat().st_size == report["flash_bytes"]
+    code, out, _ = trivet(capsys, "run", plan, "--check", DIGITS, "-o", tmp_path / "out", "--json")
+    measured = json.loads(out)
+    assert code == 0 and measured["check"][0]["differing"] == [0]
+    assert measured["high_water_bytes"] <= report["fast_bytes"] == measured["arena_bytes"]
+    assert np.load(tmp_path / "out" / "output_0.npy").shape == (1, 10)
+
+
+def test_inputs_are_taken_by_position_and_by_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plan = tmp_path / "digits.tgrs"
+    trivet(capsys, "compile", DIGITS, "-o", plan)
+    np.save(tmp_path / "x.npy", np.full((1, 32, 32, 1), 5, np.int8))
+    results = []
+    for given in (tmp_path / "x.npy", f"image={tmp_path / 'x.npy'}"):
+        assert trivet(capsys, "run", plan, "-i", given, "-o", tmp_path / "o")[0] == 0
+        results.append(np.load(tmp_path / "o" / "output_0.npy"))
+    np.testing.assert_array_equal(*results)
+
+
+def test_a_budget_that_is_too_small_is_refused_with_bytes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plan = tmp_path / "digits.tgrs"
+    code, _, err = trivet(capsys, "compile", DIGITS, "-o", plan, "-m", "100")
+    assert code == 1 and "more than the budget of 100" in err and not plan.exists()
+    code, _, err = trivet(capsys, "compile", DIGITS, "-o", plan, "-f", "1K")
+    assert code == 1 and "of flash" in err and not plan.exists()
+    code, _, err = trivet(capsys, "compile", DIGITS, "-o", plan, "-m", "0")
+    assert code == 1 and "budget of 0" in err and not plan.exists()
+
+
+def test_analyze_answers_and_exits_0_even_if_nothing_fits(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = trivet(capsys, "analyze", DIGITS, "-m", "100", "--json")
+    analysis = json.loads(out)
+    assert code == 0 and analysis["fits"] is False and "budget of 100" in analysis["reasons"][0]
+    for key in ("fast_bytes", "slow_bytes", "flash_bytes", "macs", "macs_overhead", "lower_bound_bytes", "techniques"):
+        assert key in analysis
+
+
+def test_opt_prints_ir_that_opt_reads_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, text, err = trivet(capsys, "opt", DENSE, "--time-passes", "--print-after-all")
+    assert code == 0 and text.startswith("graph mm_bias_relu(") and "after fuse" in err
+    (tmp_path / "again.tir").write_text(text)
+    code, again, _ = trivet(capsys, "opt", tmp_path / "again.tir")
+    assert code == 0 and again == text
+
+
+def test_opt_switches_passes_off_and_picks_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert " = relu(" in trivet(capsys, "opt", DENSE, "--disable", "fuse")[1]
+    assert " = relu(" in trivet(capsys, "opt", DENSE, "-O0")[1]
+    assert " = relu(" not in trivet(capsys, "opt", DENSE, "--passes", "fixpoint(canonicalize,cse),fuse")[1]
+
+
+USAGE = [
+    (["compile", DIGITS, "-o", "x.tgrs", "-m", "abc"], "no size"),
+    (["compile", DIGITS, "-o", "x.foo"], "the suffix decides"),
+    (["compil", DIGITS], "did you mean 'compile'?"),
+    (["opt", DENSE, "--disable", "fuze"], "did you mean 'fuse'?"),
+    (["opt", DENSE, "--passes", "fuze"], "did you mean 'fuse'?"),
+    (["opt", DENSE, "--no-such-flag"], "unrecognized arguments"),
+    (["ops", "show", "conv2"], "did you mean 'conv2d'?"),
+    (["targets", "show", "hots"], "did you mean 'host'?"),
+    (["compile", DIGITS, "-o", "x.tgrs", "--input-shape", "image"], "NAME:1x3x96x96"),
+    ([], "usage"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), USAGE, ids=lambda v: v if isinstance(v, str) else None)
+def test_wrong_usage_exits_2(capsys: pytest.CaptureFixture[str], arguments: list[object], message: str) -> None:
+    code, _, err = trivet(capsys, *arguments)
+    assert code == 2 and message in err and "Traceback" not in err
+
+
+def damaged(tmp_path: Path, name: str, data: bytes) -> Path:
+    path = tmp_path / name
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["x.tflite", "x.onnx", "x.tiny", "x.tir"])
+@pytest.mark.parametrize("data", [b"", b"hello world\n", b"\x00" * 100, b"\xff\xfe\x80" * 50], ids=repr)
+def test_a_file_that_is_something_else_exits_1(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str, data: bytes
+) -> None:
+    output = tmp_path / "out.tgrs"
+    code, _, err = trivet(capsys, "compile", damaged(tmp_path, name, data), "-o", output)
+    assert code == 1 and err.startswith("error: ") and "Traceback" not in err and not output.exists()
+
+
+def test_absent_and_unwritable_files_exit_1(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for arguments in (
+        ["compile", tmp_path / "no.tflite", "-o", tmp_path / "x.tgrs"],
+        ["compile", DIGITS, "-o", tmp_path / "no" / "x.tgrs"],
+        ["run", tmp_path / "no.tgrs"],
+        ["run", damaged(tmp_path, "x.tgrs", b"TGRS" + bytes(100))],
+    ):
+        code, _, err = trivet(capsys, *arguments)
+        assert code == 1 and err.startswith("error: ") and len(err.splitlines()) <= 3
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_a_flipped_byte_in_a_plan_is_noticed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plan = tmp_path / "digits.tgrs"
+    trivet(capsys, "compile", DIGITS, "-o", plan)
+    data = bytearray(plan.read_bytes())
+    data[len(data) // 2] ^= 1
+    plan.write_bytes(bytes(data))
+    code, _, err = trivet(capsys, "run", plan)
+    assert code == 1 and "refuses the plan" in err
+
+
+def test_settings_come_from_a_file_and_flags_win(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    config = tmp_path / "settings.toml"
+    config.write_text('fast = "100"\n')
+    assert "FAIL" in trivet(capsys, "--config", config, "analyze", DIGITS, "-q")[1]
+    assert "PASS" in trivet(capsys, "--config", config, "analyze", DIGITS, "-q", "-m", "1M")[1]
+    config.write_text("fsat = 100\n")
+    code, _, err = trivet(capsys, "--config", config, "analyze", DIGITS)
+    assert code == 1 and "did you mean 'fast'?" in err
+
+
+def test_every_command_lists_its_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("analyze", "compile", "run", "opt", "inspect", "verify", "bench", "ops", "targets"):
+        code, out, _ = trivet(capsys, command, "--help")
+        assert code == 0 and f"usage: trivet {command}" in out
+    code, out, _ = trivet(capsys, "--print-completion", "bash")
+    assert code == 0 and "--print-after-all" in out
