@@ -125,43 +125,50 @@ def expected(graph: Graph, inputs: list[Array]) -> list[Array]:
     return run(graph, inputs)[0]
 
 
-@st.composite
-def graphs(draw: st.DrawFn, max_ops: int = 9, max_size: int = 9) -> Graph:
-    """A random connected network with forks, joins, views and strides."""
-    b = Builder(draw(st.integers(0, 99)))
-    size = st.integers(2, max_size)
-    live = [b.input(1, draw(size), draw(st.integers(1, 4)), 4 * draw(st.integers(1, 2)))]
-    for _ in range(draw(st.integers(1, max_ops))):
-        live.append(_grow(draw, b, live))
-    outputs = [v for v in live if not v.uses and v.producer is not None] or [live[-1]]
-    if draw(st.booleans()):
-        outputs.append(draw(st.sampled_from([v for v in live if v.producer is not None])))
+def random_graph(seed: int, max_ops: int = 9, max_size: int = 9) -> Graph:
+    """A connected network with forks, joins, views and strides; the same seed gives the same network."""
+    random = np.random.default_rng(seed)
+    b = Builder(seed)
+    height, width, channels = random.integers(2, max_size + 1), random.integers(1, 5), 4 * random.integers(1, 3)
+    live = [b.input(1, int(height), int(width), int(channels))]
+    for _ in range(random.integers(1, max_ops + 1)):
+        live.append(_grow(random, b, live))
+    made = [v for v in live if v.producer is not None]
+    outputs = [v for v in made if not v.uses]
+    if random.integers(2):
+        outputs.append(made[random.integers(len(made))])
     return b.finish(*dict.fromkeys(outputs))
 
 
-def _grow(draw: st.DrawFn, b: Builder, live: list[Value]) -> Value:
+def _grow(random: np.random.Generator, b: Builder, live: list[Value]) -> Value:
     """One more operator on values that exist, mostly the newest."""
-    x = live[-1] if draw(st.integers(0, 2)) else draw(st.sampled_from(live))
-    kind = draw(st.sampled_from(["conv", "depthwise", "clamp", "add", "concat", "slice", "reshape", "resize", "pool"]))
+    x = live[-1] if random.integers(3) else live[random.integers(len(live))]
     height, width = x.type.shape[1:3]
     alike = [v for v in live if v.type.shape == x.type.shape]
-    if kind == "conv":
-        dilation = draw(st.integers(1, 2))
-        return b.conv(
-            x, 4 * draw(st.integers(1, 2)), draw(st.sampled_from([1, 2, 3, 5])), draw(st.integers(1, 3)), dilation
-        )
-    if kind == "depthwise":
-        return b.depthwise(x, 3, draw(st.integers(1, 2)))
-    if kind == "add":
-        return b.add(x, draw(st.sampled_from(alike)))
-    if kind == "concat":
-        return b.concat(draw(st.sampled_from([1, 3])), x, draw(st.sampled_from(alike)))
-    if kind == "slice" and height > 2:
-        return b.slice_rows(x, draw(st.integers(0, 1)), height - 1 - draw(st.integers(0, 1)))
-    if kind == "reshape":
-        return b.reshape(x, 1, height, 1, width * x.type.shape[3])
-    if kind == "resize" and height < 10:
-        return b.resize(x)
-    if kind == "pool" and min(height, width) >= 2:
-        return b.pool(x)
+    other = alike[random.integers(len(alike))]
+    channels = 4 * int(random.integers(1, 3))
+    match random.choice(["conv", "depthwise", "clamp", "add", "concat", "slice", "reshape", "resize", "pool", "mean"]):
+        case "conv":
+            kernel = int(random.choice([1, 2, 3, 5]))
+            return b.conv(x, channels, kernel, int(random.integers(1, 4)), int(random.integers(1, 3)))
+        case "depthwise":
+            return b.depthwise(x, 3, int(random.integers(1, 3)))
+        case "add":
+            return b.add(x, other)
+        case "concat":
+            return b.concat(int(random.choice([1, 3])), x, other)
+        case "slice" if height > 2:
+            return b.slice_rows(x, int(random.integers(2)), height - 1 - int(random.integers(2)))
+        case "reshape":
+            return b.reshape(x, 1, height, 1, width * x.type.shape[3])
+        case "resize" if height < 10:
+            return b.resize(x)
+        case "pool" if min(height, width) >= 2:
+            return b.pool(x)
+        case "mean" if random.integers(3) == 0:
+            return b.mean(x)
     return b.clamp(x)
+
+
+SEEDS = st.integers(0, 1 << 20)
+"""Seeds of `random_graph`, which shrink and print better than graphs."""

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from int8_networks import Builder, Kernels, expected, graphs, random_inputs
+from int8_networks import SEEDS, Builder, Kernels, expected, random_graph, random_inputs
 from trivet.errors import DoesNotFit
 from trivet.ir.graph import Graph
-from trivet.planning.options import Allocator, PlanOptions
+from trivet.planning.options import Allocator, Objective, PlanOptions
 from trivet.planning.plan import BufferKind, ExecutionPlan
 from trivet.planning.planner import FAST, plan
 from trivet.planning.simulate import simulate
@@ -25,8 +25,9 @@ def check(graph: Graph, made: ExecutionPlan) -> None:
         assert np.array_equal(got, want)
 
 
-@given(graphs(), st.sampled_from(Allocator), st.booleans())
-def test_layer_wise_plans_are_right(graph: Graph, allocator: Allocator, preserve_inputs: bool) -> None:
+@given(SEEDS, st.sampled_from(Allocator), st.booleans())
+def test_layer_wise_plans_are_right(seed: int, allocator: Allocator, preserve_inputs: bool) -> None:
+    graph = random_graph(seed)
     options = PlanOptions(allocator=allocator, preserve_inputs=preserve_inputs)
     made = plan(graph, None, None, Kernels(), options)
     check(graph, made)
@@ -79,3 +80,24 @@ def test_a_refusal_names_bytes_and_operators() -> None:
     assert "64 more than the budget" in str(refused.value)
     assert f"dense %{wide.name} (4,064 bytes in use)" in str(refused.value)
     assert plan(graph, 4064, None, Kernels()).region_bytes(FAST) == 4064
+
+
+@given(SEEDS, st.booleans())
+def test_smallest_plans_are_right(seed: int, preserve_inputs: bool) -> None:
+    graph = random_graph(seed)
+    options = PlanOptions(objective=Objective.MEMORY, preserve_inputs=preserve_inputs)
+    made = plan(graph, None, None, Kernels(), options)
+    check(graph, made)
+    layers = plan(graph, None, None, Kernels(), PlanOptions(preserve_inputs=preserve_inputs))
+    assert made.region_bytes(FAST) <= layers.region_bytes(FAST)
+
+
+@given(SEEDS, st.floats(0, 1))
+def test_plans_for_a_budget_fit_it_and_are_right(seed: int, share: float) -> None:
+    graph = random_graph(seed, max_size=12)
+    most = plan(graph, None, None, Kernels()).region_bytes(FAST)
+    least = plan(graph, None, None, Kernels(), PlanOptions(objective=Objective.MEMORY)).region_bytes(FAST)
+    budget = least + round(share * (most - least))
+    made = plan(graph, budget, None, Kernels())
+    assert made.region_bytes(FAST) <= budget
+    check(graph, made)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from trivet.analysis.liveness import layer_by_layer
 from trivet.analysis.storage import Sharing
 from trivet.errors import CompileError, DoesNotFit
-from trivet.ir.graph import Graph
+from trivet.ir.graph import Graph, Node
+from trivet.planning.choice import Choice, Chooser
+from trivet.planning.chosen import chosen_layout
 from trivet.planning.layout import Layout, build_plan, whole_tensors
-from trivet.planning.options import PlanOptions
-from trivet.planning.order import Order, find_order
+from trivet.planning.options import Objective, PlanOptions
+from trivet.planning.order import find_order
 from trivet.planning.plan import ExecutionPlan, KernelNeeds, Region
+from trivet.planning.streams import StreamModel
 from trivet.planning.validate import violations
 
 FAST = "fast"
@@ -35,8 +38,7 @@ def plan(
     options = options or PlanOptions()
     if slow_bytes is not None:
         raise CompileError("plans with a slow memory are not made yet", hint="leave out the slow memory")
-    region = Region(FAST, fast_bytes, options.alignment)
-    best = _layer_wise(graph, needs, region, options)
+    best = _Planner(graph, needs, options, fast_bytes).best()
     problems = violations(best)
     assert not problems, f"the planner made an invalid plan: {problems}"
     if fast_bytes is not None and best.region_bytes(FAST) > fast_bytes:
@@ -44,21 +46,70 @@ def plan(
     return best
 
 
-def _layer_wise(graph: Graph, needs: KernelNeeds, region: Region, options: PlanOptions) -> ExecutionPlan:
-    """The smallest plan that executes layer by layer."""
-    plans = (
-        build_plan(layout, needs, region, options.allocator.solve)
-        for layout in _layer_wise_layouts(graph, find_order(graph), options)
-    )
-    return min(plans, key=lambda p: p.region_bytes(region.name))
+class _Planner:
+    """Tries what costs least time first, and stops at the first plan that fits."""
+
+    def __init__(self, graph: Graph, needs: KernelNeeds, options: PlanOptions, fast_bytes: int | None) -> None:
+        self.graph, self.needs, self.options, self.fast_bytes = graph, needs, options, fast_bytes
+        self.region = Region(FAST, fast_bytes, options.alignment)
+        self.orders = _distinct([find_order(graph).nodes, tuple(graph.nodes)])
+
+    def best(self) -> ExecutionPlan:
+        """The quickest plan that fits, or the smallest, if that is asked or nothing fits."""
+        smallest = self._smallest_of(self._layer_wise())
+        if self.options.objective is Objective.SPEED and (self.fast_bytes is None or self._fits(smallest)):
+            return smallest
+        for nodes in self.orders:
+            model = StreamModel(self.graph, nodes, self.needs, self.options.alignment, self.options.preserve_inputs)
+            found = self._streamed(Chooser(model))
+            smallest = min(smallest, found, key=_size)
+            if self.options.objective is Objective.SPEED and self._fits(smallest):
+                break
+        return smallest
+
+    def _fits(self, plan: ExecutionPlan) -> bool:
+        return self.fast_bytes is None or _size(plan) <= self.fast_bytes
+
+    def _layer_wise(self) -> Iterator[Layout]:
+        """Sharing parts of tensors can cost more than it saves, as whole results live from their first part on."""
+        runs = layer_by_layer(self.orders[0])
+        for parts in (True, False):
+            yield whole_tensors(self.graph, runs, Sharing(parts=parts, keep_inputs=self.options.preserve_inputs))
+
+    def _streamed(self, chooser: Chooser) -> ExecutionPlan:
+        """Streams by rows: the quickest choice that fits when it is placed, or the smallest.
+
+        Addresses may need more than the bytes in use at one time, so the limit of the choice is lowered by what is
+        missing a few times.
+        """
+        tightest = chooser.smallest()
+        limit = self.fast_bytes
+        while self.options.objective is Objective.SPEED and limit is not None and limit > tightest.size_bytes:
+            choice = chooser.quickest(limit)
+            if choice is None:
+                break
+            made = self._smallest_of(self._chosen(chooser.model, choice))
+            if self._fits(made):
+                return made
+            limit = min(limit, choice.size_bytes) - max(1, _size(made) - (self.fast_bytes or 0))
+        best = chooser.quickest(tightest.size_bytes) or tightest
+        return self._smallest_of(self._chosen(chooser.model, best))
+
+    def _chosen(self, model: StreamModel, choice: Choice) -> Iterator[Layout]:
+        for parts in (True, False):
+            yield chosen_layout(model, choice, Sharing(parts=parts, keep_inputs=self.options.preserve_inputs))
+
+    def _smallest_of(self, layouts: Iterable[Layout]) -> ExecutionPlan:
+        plans = (build_plan(layout, self.needs, self.region, self.options.allocator.solve) for layout in layouts)
+        return min(plans, key=_size)
 
 
-def _layer_wise_layouts(graph: Graph, order: Order, options: PlanOptions) -> Iterator[Layout]:
-    """Sharing parts of tensors can cost more than it saves, as whole results live from their first part on."""
-    runs = layer_by_layer(order.nodes)
-    yield whole_tensors(graph, runs, Sharing(keep_inputs=options.preserve_inputs))
-    plain = whole_tensors(graph, runs, Sharing(parts=False, keep_inputs=options.preserve_inputs))
-    yield plain
+def _size(plan: ExecutionPlan) -> int:
+    return plan.region_bytes(FAST)
+
+
+def _distinct(orders: Iterable[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
+    return list({tuple(map(id, nodes)): nodes for nodes in orders}.values())
 
 
 def refusal(best: ExecutionPlan, fast_bytes: int) -> DoesNotFit:

@@ -1,0 +1,100 @@
+"""Which ranges of the order become streams: exact over all contiguous ranges of up to MAX_RANGE nodes.
+
+`smallest` minimizes the largest number of bytes in use (minimax over the cuts of the order), `quickest` the kernel
+calls beyond one per node among choices in which no range needs more than a limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trivet.planning.streams import MAX_RANGE, Candidate, StreamModel
+
+UNBOUNDED = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Candidates that follow each other and cover all positions, and the most bytes that one of them needs."""
+
+    candidates: tuple[Candidate, ...]
+    size_bytes: int
+
+
+class Chooser:
+    """Prices ranges of a model once, however often a choice is made."""
+
+    def __init__(self, model: StreamModel) -> None:
+        self.model = model
+        self.count = len(model.items)
+        self._wholes = [model.whole(p) for p in range(self.count)]
+        self._streams: dict[tuple[int, int], tuple[int, Candidate | None]] = {}
+
+    def layer_wise(self) -> Choice:
+        return Choice(tuple(self._wholes), max((c.size_bytes for c in self._wholes), default=0))
+
+    def smallest(self) -> Choice:
+        """The choice with the lowest peak."""
+        limit = self.layer_wise().size_bytes
+        best: list[Choice | None] = [Choice((), 0)]
+        for stop in range(1, self.count + 1):
+            found: Choice | None = None
+            for start in self._starts(stop, limit):
+                before = best[start]
+                bound = limit if found is None else found.size_bytes - 1
+                if before is None or before.size_bytes > bound:
+                    continue
+                for candidate in self._between(start, stop, bound):
+                    size = max(before.size_bytes, candidate.size_bytes)
+                    if found is None or size < found.size_bytes:
+                        found = Choice((*before.candidates, candidate), size)
+            best.append(found)
+        result = best[-1]
+        assert result is not None, "running layer by layer is always a choice"
+        return result
+
+    def quickest(self, limit: int) -> Choice | None:
+        """The choice with the fewest kernel calls in which no range needs more than `limit` bytes."""
+        best: list[tuple[int, Choice] | None] = [(0, Choice((), 0))]
+        for stop in range(1, self.count + 1):
+            found: tuple[int, Choice] | None = None
+            for start in self._starts(stop, limit):
+                before = best[start]
+                if before is None:
+                    continue
+                for candidate in self._between(start, stop, limit):
+                    calls = before[0] + max(0, candidate.firings - (stop - start))
+                    size = max(before[1].size_bytes, candidate.size_bytes)
+                    if found is None or (calls, size) < (found[0], found[1].size_bytes):
+                        found = calls, Choice((*before[1].candidates, candidate), size)
+            best.append(found)
+        return None if best[-1] is None else best[-1][1]
+
+    def _starts(self, stop: int, limit: int) -> list[int]:
+        """Starts of ranges that end before `stop` and whose rings fit; rings only grow with the range."""
+        starts = [stop - 1]
+        for start in range(stop - 2, max(-1, stop - 1 - MAX_RANGE), -1):
+            if not self.model.can_stream(start, stop) or self.model.ring_bytes(start, stop) > limit:
+                break
+            starts.append(start)
+        return starts
+
+    def _between(self, start: int, stop: int, limit: int) -> list[Candidate]:
+        """The ways to run a range within `limit` bytes."""
+        found = []
+        if stop - start == 1 and self._wholes[start].size_bytes <= limit:
+            found.append(self._wholes[start])
+        if self.model.can_stream(start, stop):
+            stream = self._stream(start, stop, limit)
+            if stream is not None:
+                found.append(stream)
+        return found
+
+    def _stream(self, start: int, stop: int, limit: int) -> Candidate | None:
+        """A priced range; what was over a lower limit before is priced again."""
+        known = self._streams.get((start, stop))
+        if known is None or (known[1] is None and known[0] < limit):
+            known = limit, self.model.stream(start, stop, limit)
+            self._streams[start, stop] = known
+        candidate = known[1]
+        return candidate if candidate is not None and candidate.size_bytes <= limit else None

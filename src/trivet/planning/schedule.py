@@ -1,0 +1,235 @@
+"""The row loop as the planner sees it: do given ring depths suffice, which are the smallest, what may be overwritten.
+
+Conditions of the loop only ever become true as other actors advance, so one run decides whether depths suffice. The
+order of firings that needs least memory is not unique where branches fork, hence depths are searched, not orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from trivet.planning.plan import Edge
+
+Depths = dict[int, int]
+"""Rows kept of each storage that is a ring; what is not in it is kept whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What an actor reads of one operand.
+
+    `source` is the actor that makes it (None: it is complete before the stream), `storage` the memory it lies in.
+    `needs[f]` is the last row that firing f reads (-1: none), `keeps[f]` the first row that firing f or a later one
+    reads (the operand's height: none).
+    """
+
+    source: int | None
+    storage: int
+    needs: tuple[int, ...]
+    keeps: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """A step of a stream: firing f writes row f of `storage`, or the only row in the last firing if it accumulates."""
+
+    firings: int
+    storage: int
+    accumulates: bool
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """A storage that need not be kept whole."""
+
+    storage: int
+    height: int
+    row_bytes: int
+
+
+OnFire = Callable[[int, int, Sequence[int]], None]
+"""Called with actor, firing and the firings of all actors before it."""
+
+
+def make_link(edge: Edge, storage: int, firings: int) -> Link:
+    """The link of an edge for an actor that fires that often."""
+    needs, keeps = _rows_by_firing(edge, firings)
+    return Link(edge.source, storage, needs, keeps)
+
+
+@lru_cache(maxsize=4096)
+def _rows_by_firing(edge: Edge, firings: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    needs = tuple(-1 if (last := edge.last(f)) is None else last for f in range(firings))
+    keeps = [edge.height] * (firings + 1)
+    for f in reversed(range(firings)):
+        first = edge.first(f)
+        keeps[f] = keeps[f + 1] if first is None else min(first, keeps[f + 1])
+    return needs, tuple(keeps)
+
+
+def completes(actors: Sequence[Actor], depths: Depths, on_fire: OnFire | None = None) -> bool:
+    """True iff the loop comes to its end with these depths."""
+    return _Loop(actors, depths).run(on_fire)
+
+
+class _Loop:
+    """Counters of one run."""
+
+    def __init__(self, actors: Sequence[Actor], depths: Depths) -> None:
+        self.actors = actors
+        self.depths = [depths.get(actor.storage, 0) for actor in actors]
+        self.fired = [0] * len(actors)
+        self.made = [0] * len(actors)
+        readers: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
+        for index, actor in enumerate(actors):
+            for link in actor.links:
+                readers.setdefault(link.storage, []).append((index, link.keeps))
+        self.readers = [readers.get(actor.storage, []) for actor in actors]
+
+    def run(self, on_fire: OnFire | None) -> bool:
+        left = sum(actor.firings for actor in self.actors)
+        while left:
+            before = left
+            for index, actor in enumerate(self.actors):
+                while self.fired[index] < actor.firings and self.may_fire(index, actor):
+                    if on_fire is not None:
+                        on_fire(index, self.fired[index], self.fired)
+                    self.advance(index, actor)
+                    left -= 1
+            if left == before:
+                return False
+        return True
+
+    def may_fire(self, index: int, actor: Actor) -> bool:
+        firing, made = self.fired[index], self.made
+        for link in actor.links:
+            if link.source is not None and link.needs[firing] >= made[link.source]:
+                return False
+        depth = self.depths[index]
+        return not depth or firing < depth or actor.accumulates or firing - depth < self.low(index)
+
+    def low(self, index: int) -> int:
+        """The first row of what an actor writes that is still read."""
+        fired, low = self.fired, 1 << 30
+        for reader, keeps in self.readers[index]:
+            row = keeps[fired[reader]]
+            low = min(low, row)
+        return low
+
+    def advance(self, index: int, actor: Actor) -> None:
+        self.fired[index] += 1
+        if not actor.accumulates:
+            self.made[index] = self.fired[index]
+        elif self.fired[index] == actor.firings:
+            self.made[index] = 1
+
+
+def demand_driven_depths(actors: Sequence[Actor], rings: Sequence[Ring]) -> Depths:
+    """Depths that suffice when rows are only made once the last actor asks for them."""
+    loop = _Loop(actors, {})
+    depths = {ring.storage: 1 for ring in rings}
+
+    def fire(index: int) -> None:
+        actor = actors[index]
+        firing = loop.fired[index]
+        if actor.storage in depths and not actor.accumulates:
+            used = firing - min(loop.low(index), firing) + 1
+            depths[actor.storage] = max(depths[actor.storage], used)
+        loop.advance(index, actor)
+
+    def demand(index: int) -> None:
+        actor = actors[index]
+        for link in actor.links:
+            while link.source is not None and link.needs[loop.fired[index]] >= loop.made[link.source]:
+                demand(link.source)
+        fire(index)
+
+    for index in reversed(range(len(actors))):
+        while loop.fired[index] < actors[index].firings:
+            demand(index)
+    return {ring.storage: min(depths[ring.storage], ring.height) for ring in rings}
+
+
+def minimal_depths(actors: Sequence[Actor], rings: Sequence[Ring]) -> Depths:
+    """Depths with few bytes in all that suffice.
+
+    Exact for chains, where the demand-driven ones are least. Where values have several readers or actors join
+    branches: rings shrink while the loop completes, then one may grow by a row if others shrink by more.
+    """
+    depths = demand_driven_depths(actors, rings)
+    if not _has_fork(actors):
+        return depths
+    by_row = sorted(rings, key=lambda ring: -ring.row_bytes)
+    depths = _shrink(actors, by_row, depths)
+    improved = True
+    while improved:
+        improved = False
+        for ring in rings:
+            if depths[ring.storage] == ring.height:
+                continue
+            others = [other for other in by_row if other is not ring]
+            grown = _shrink(actors, others, {**depths, ring.storage: depths[ring.storage] + 1})
+            if ring_bytes(rings, grown) < ring_bytes(rings, depths):
+                depths, improved = _shrink(actors, by_row, grown), True
+    return depths
+
+
+def ring_bytes(rings: Iterable[Ring], depths: Depths) -> int:
+    """Bytes of all rings, without alignment."""
+    return sum(depths[ring.storage] * ring.row_bytes for ring in rings)
+
+
+def _has_fork(actors: Sequence[Actor]) -> bool:
+    readers: dict[int, set[int]] = {}
+    for index, actor in enumerate(actors):
+        for link in actor.links:
+            if link.source is not None:
+                readers.setdefault(link.storage, set()).add(index)
+    return any(len(indices) > 1 for indices in readers.values())
+
+
+def _shrink(actors: Sequence[Actor], rings: Sequence[Ring], depths: Depths) -> Depths:
+    """Every ring in turn as shallow as the loop allows."""
+    depths = dict(depths)
+    for ring in rings:
+        while depths[ring.storage] > 1:
+            depths[ring.storage] -= 1
+            if not completes(actors, depths):
+                depths[ring.storage] += 1
+                break
+    return depths
+
+
+def overlap_distances(
+    actors: Sequence[Actor], depths: Depths, lower: dict[int, int], upper: dict[int, int]
+) -> dict[tuple[int, int], int]:
+    """How far the start of each `upper` must lie above the start of each `lower`, so that writes stay behind reads.
+
+    `lower` are whole storages that the stream writes, `upper` complete ones that it reads for the last time, both with
+    their row bytes. The row that a firing reads counts as read until the firing ends. A pair that is missing may
+    overlap at will.
+    """
+    readers = {
+        storage: [(i, link.keeps) for i, actor in enumerate(actors) for link in actor.links if link.storage == storage]
+        for storage in upper
+    }
+    heights = {storage: max(keeps[-1] for _, keeps in links) for storage, links in readers.items()}
+    distances: dict[tuple[int, int], int] = {}
+
+    def on_fire(index: int, firing: int, fired: Sequence[int]) -> None:
+        actor = actors[index]
+        if actor.storage not in lower or (actor.accumulates and firing < actor.firings - 1):
+            return
+        written = 1 if actor.accumulates else firing + 1
+        for storage, row_bytes in upper.items():
+            low = min(keeps[fired[reader]] for reader, keeps in readers[storage])
+            if low < heights[storage]:
+                distance = written * lower[actor.storage] - low * row_bytes
+                key = (actor.storage, storage)
+                distances[key] = max(distances.get(key, distance), distance)
+
+    assert completes(actors, depths, on_fire)
+    return distances

@@ -1,0 +1,364 @@
+"""What a range of consecutive nodes costs as one stream: rings, work space, what lives across, overlaps.
+
+Positions count the nodes that run. Storages here hold a value and its views only; inside a stream a result may take
+over the ring of an operand that nobody else reads, as `analysis.storage` decides it as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from trivet.analysis.liveness import layer_by_layer
+from trivet.analysis.storage import Sharing, StorageMap, share_storage
+from trivet.ir.graph import Graph, Node, Value
+from trivet.planning.layout import COUNTER_BYTES, SCRATCH_ALIGNMENT
+from trivet.planning.plan import Edge, KernelNeeds
+from trivet.planning.rows import Rows, reduces_rows, row_edge
+from trivet.planning.schedule import Actor, Depths, Ring, make_link, minimal_depths, overlap_distances
+
+MAX_RANGE = 80
+"""Nodes that a stream holds at most, which bounds the search."""
+
+FREELY = -(1 << 30)
+"""The distance of buffers that may overlap at will."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A node that runs: what it reads, with edges in rows of the storage's first value, and what it may overwrite."""
+
+    node: Node
+    storage: int
+    firings: int
+    accumulates: bool
+    by_rows: bool
+    reads: tuple[tuple[int, Edge], ...]
+    overwrites: tuple[int, ...]
+    scratch_whole: int
+    scratch_row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A storage: bytes, the position that makes it (-1: there before) and those that read it; `kept` to the end."""
+
+    size_bytes: int
+    maker: int
+    readers: tuple[int, ...]
+    kept: bool
+
+    def last_use(self) -> int:
+        return 1 << 30 if self.kept else max(self.readers, default=self.maker)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Positions start <= p < stop as one stream, and the bytes in use while it runs.
+
+    `by_rows` False: one node that makes its result at once. `depths` and `distances` are keyed by storages' makers'
+    results, which later stages find again: id(value).
+    """
+
+    start: int
+    stop: int
+    size_bytes: int
+    by_rows: bool = False
+    firings: int = 0
+    depths: dict[int, int] = field(default_factory=dict)
+    distances: dict[tuple[int, int], int] = field(default_factory=dict)
+
+
+class StreamModel:
+    """A graph in a fixed order, ready for the pricing of ranges."""
+
+    def __init__(
+        self, graph: Graph, nodes: Sequence[Node], needs: KernelNeeds, alignment: int, keep_inputs: bool
+    ) -> None:
+        self.graph, self.nodes, self.alignment = graph, tuple(nodes), alignment
+        sharing = Sharing(in_place=False, parts=False, keep_inputs=keep_inputs)
+        self.shared = share_storage(graph, layer_by_layer(nodes), sharing)
+        self.working = [node for node in nodes if id(node) not in self.shared.idle]
+        self.items = self._make_items(needs)
+        self.held = self._make_held(keep_inputs)
+        self._segments: dict[tuple[int, int, int, tuple[int, ...]], Depths] = {}
+
+    # What a range costs.
+
+    def whole(self, position: int) -> Candidate:
+        """One node that makes its whole result."""
+        item = self.items[position]
+        live = self.live_before(position) | {item.storage}
+        total = sum(self.aligned(self.held[s].size_bytes) for s in live) + item.scratch_whole
+        if (target := self._overwritten(position)) is not None:
+            total -= self.aligned(self.held[target].size_bytes)
+        return Candidate(position, position + 1, total)
+
+    def stream(self, start: int, stop: int, limit: int) -> Candidate | None:
+        """The range as a stream of rows; None if it cannot stream, or needs more than `limit` bytes.
+
+        Raises nothing: what needs more than `limit` is not priced to the end.
+        """
+        span = _Range(self, start, stop)
+        base = span.base_bytes()
+        gain = max((self._most_gain(o, v) for o in span.outs for v in span.dying), default=0)
+        if base - gain > limit:
+            return None
+        distances: dict[tuple[int, int], int] = {}
+        if gain:
+            distances = span.distances()
+            gain = max(self._gain(o, v, distances[o, v]) for o in span.outs for v in span.dying)
+        if base - gain > limit:
+            return None
+        return Candidate(
+            start,
+            stop,
+            base - gain,
+            True,
+            sum(item.firings for item in self.items[start:stop]),
+            {self._name(root): depth for root, depth in span.depths.items()},
+            {(self._name(o), self._name(v)): distance for (o, v), distance in distances.items()},
+        )
+
+    def can_stream(self, start: int, stop: int) -> bool:
+        return all(item.by_rows for item in self.items[start:stop])
+
+    def ring_bytes(self, start: int, stop: int) -> int:
+        """Bytes of the rings of a range, which only grow as it gets longer."""
+        return _Range(self, start, stop).ring_bytes()
+
+    # Storages.
+
+    def _name(self, storage: int) -> int:
+        return id(self.shared.storages[storage].values[0])
+
+    def aligned(self, size: int) -> int:
+        return -(-size // self.alignment) * self.alignment
+
+    def live_before(self, position: int) -> set[int]:
+        """Storages that hold something when the node at `position` starts."""
+        return {s for s, held in enumerate(self.held) if held.maker < position <= held.last_use()}
+
+    def _most_gain(self, lower: int, upper: int) -> int:
+        return min(self.aligned(self.held[lower].size_bytes), self.aligned(self.held[upper].size_bytes))
+
+    def _gain(self, lower: int, upper: int, distance: int) -> int:
+        """Bytes saved when `upper` starts `distance` bytes above `lower`."""
+        out, inp = (self.aligned(self.held[s].size_bytes) for s in (lower, upper))
+        return out + inp - max(out, self.aligned(max(distance, 0)) + inp)
+
+    def _overwritten(self, position: int) -> int | None:
+        """The storage that a node running alone writes its result over."""
+        for storage in self.items[position].overwrites:
+            held = self.held[storage]
+            if held.last_use() <= position:
+                return storage
+        return None
+
+    def taken_over(self, position: int, start: int) -> int | None:
+        """The storage made at or after `start` that a node of a stream writes its result over, row by row."""
+        for storage in self.items[position].overwrites:
+            held = self.held[storage]
+            if held.maker >= start and held.readers == (position,) and not held.kept:
+                return storage
+        return None
+
+    def segment_depths(self, first: int, last: int, entering: int, roots: dict[int, int], whole: set[int]) -> Depths:
+        """Ring depths of positions first..last when `entering` (-1: nothing) comes in row by row."""
+        members = {roots[self.items[p].storage] for p in range(first, last + 1)}
+        key = (first, last, entering, tuple(sorted(members & whole)))
+        if key not in self._segments:
+            actors = self.actors(range(first, last + 1), roots, entering)
+            rings = [self._ring(s) for s in sorted({a.storage for a in actors} - whole)]
+            self._segments[key] = minimal_depths(actors, rings)
+        return self._segments[key]
+
+    def _ring(self, root: int) -> Ring:
+        rows = self.rows_of(root)
+        return Ring(root, rows.height, rows.row_bytes)
+
+    def actors(self, positions: range, roots: dict[int, int], entering: int = -1) -> list[Actor]:
+        """The positions as actors; `entering` is made by one more that needs nothing."""
+        actors = []
+        sources: dict[int, int] = {}
+        if entering >= 0:
+            actors.append(Actor(self.rows_of(entering).height, roots[entering], False, ()))
+            sources[entering] = 0
+        for position in positions:
+            item = self.items[position]
+            links = tuple(
+                make_link(replace(edge, source=sources.get(storage)), roots.get(storage, storage), item.firings)
+                for storage, edge in item.reads
+            )
+            sources[item.storage] = len(actors)
+            actors.append(Actor(item.firings, roots[item.storage], item.accumulates, links))
+        return actors
+
+    # Construction.
+
+    def _make_items(self, needs: KernelNeeds) -> list[Item]:
+        return [self._item(node, needs) for node in self.working]
+
+    def _item(self, node: Node, needs: KernelNeeds) -> Item:
+        rows = Rows.of(node.outputs[0].type)
+        accumulates = reduces_rows(node)
+        by_rows = _streams(node, needs)
+        firings = Rows.of(node.inputs[0].type).height if accumulates else rows.height
+        return Item(
+            node=node,
+            storage=self._storage(node.outputs[0]),
+            firings=firings if by_rows else 1,
+            accumulates=accumulates,
+            by_rows=by_rows,
+            reads=self._reads(node),
+            overwrites=self._overwrites(node),
+            scratch_whole=_aligned_scratch(needs.scratch_bytes(node, rows.height)),
+            scratch_row=_aligned_scratch(needs.scratch_bytes(node, 1)) if by_rows else 0,
+        )
+
+    def _storage(self, value: Value) -> int:
+        return self.shared.places[id(value)].storage
+
+    def _reads(self, node: Node) -> tuple[tuple[int, Edge], ...]:
+        """Operands by storage; a view with other rows than its storage is read as a whole."""
+        reads = []
+        for index, value in enumerate(node.inputs):
+            if value.is_constant:
+                continue
+            storage, edge = self._storage(value), row_edge(node, index)
+            rows = self.rows_of(storage)
+            if rows != Rows.of(value.type):
+                edge = Edge(index, None, rows.height, stride=0, taps=rows.height)
+            reads.append((storage, edge))
+        return tuple(reads)
+
+    def rows_of(self, storage: int) -> Rows:
+        return Rows.of(self.shared.storages[storage].values[0].type)
+
+    def _overwrites(self, node: Node) -> tuple[int, ...]:
+        """Storages of operands that the result may overwrite once they die."""
+        if not node.op.reuses_input or len(node.outputs) != 1:
+            return ()
+        result, found = node.output.type, []
+        for value in node.inputs[: 2 if node.op.commutative else 1]:
+            if value.is_constant or value.type.shape != result.shape or value.type.size_bytes != result.size_bytes:
+                continue
+            storage = self._storage(value)
+            others = {self._storage(v) for v in node.inputs if v is not value and not v.is_constant}
+            if storage not in others and not self._is_state(storage):
+                found.append(storage)
+        return tuple(found)
+
+    def _is_state(self, storage: int) -> bool:
+        return any(self._storage(state.read) == storage for state in self.graph.states)
+
+    def _make_held(self, keep_inputs: bool) -> list[Held]:
+        readers: list[list[int]] = [[] for _ in self.shared.storages]
+        makers = [-1] * len(readers)
+        for position, item in enumerate(self.items):
+            for value in item.node.outputs:
+                makers[self._storage(value)] = position
+            for storage, _ in item.reads:
+                if position not in readers[storage]:
+                    readers[storage].append(position)
+        kept = _kept(self.graph, self.shared, keep_inputs)
+        return [
+            Held(storage.size_bytes, makers[s], tuple(readers[s]), s in kept)
+            for s, storage in enumerate(self.shared.storages)
+        ]
+
+
+class _Range:
+    """One range as a stream."""
+
+    def __init__(self, model: StreamModel, start: int, stop: int) -> None:
+        self.model, self.start, self.stop = model, start, stop
+        self.roots = self._find_roots()
+        held = model.held
+        made = [model.items[p].storage for p in range(start, stop)]
+        self.outs = sorted({self.roots[s] for s in made if held[s].last_use() >= stop})
+        live = model.live_before(start)
+        self.dying = sorted(s for s in live if held[s].last_use() < stop)
+        self.across = sorted(s for s in live if held[s].last_use() >= stop)
+        self.depths = self._find_depths()
+
+    def _find_roots(self) -> dict[int, int]:
+        """For each storage made in the range the one whose memory it takes."""
+        roots: dict[int, int] = {}
+        for position in range(self.start, self.stop):
+            storage = self.model.items[position].storage
+            target = self.model.taken_over(position, self.start)
+            roots[storage] = storage if target is None else roots[target]
+        return roots
+
+    def _find_depths(self) -> Depths:
+        """Ring depths, segment by segment: where one value alone comes over, what lies before and after is apart."""
+        whole, depths = set(self.outs), {}
+        first, entering = self.start, -1
+        for position in range(self.start, self.stop):
+            crossing = self._crossing(position)
+            if position + 1 < self.stop and not self._may_cut(position, crossing):
+                continue
+            leaving = next(iter(crossing)) if crossing else -1
+            skipped = whole | ({leaving} if leaving >= 0 else set())
+            depths.update(self.model.segment_depths(first, position, entering, self.roots, skipped))
+            first, entering = position + 1, leaving
+        return depths
+
+    def _crossing(self, position: int) -> set[int]:
+        """Storages made up to `position` in the range and read after it in the range."""
+        held = self.model.held
+        made = (self.model.items[p].storage for p in range(self.start, position + 1))
+        return {s for s in made if any(position < reader < self.stop for reader in held[s].readers)}
+
+    def _may_cut(self, position: int, crossing: set[int]) -> bool:
+        """At most one value comes over, its ring is its own, and nobody has read it yet."""
+        if len(crossing) > 1:
+            return False
+        return all(
+            min(self.model.held[s].readers) > position
+            and sum(root == self.roots[s] for root in self.roots.values()) == 1
+            for s in crossing
+        )
+
+    def ring_bytes(self) -> int:
+        model = self.model
+        return sum(model.aligned(depth * model.rows_of(root).row_bytes) for root, depth in self.depths.items())
+
+    def base_bytes(self) -> int:
+        """Everything in use, as if nothing overlapped."""
+        model, items = self.model, self.model.items[self.start : self.stop]
+        tensors = sum(model.aligned(model.held[s].size_bytes) for s in (*self.across, *self.dying, *self.outs))
+        passing = max((item.scratch_row for item in items if not item.accumulates), default=0)
+        lasting = sum(item.scratch_row for item in items if item.accumulates)
+        return tensors + self.ring_bytes() + passing + lasting + COUNTER_BYTES * len(items)
+
+    def distances(self) -> dict[tuple[int, int], int]:
+        """How far apart every output and every input that dies must be."""
+        model = self.model
+        actors = model.actors(range(self.start, self.stop), self.roots)
+        lower = {o: model.rows_of(o).row_bytes for o in self.outs}
+        upper = {v: model.rows_of(v).row_bytes for v in self.dying}
+        found = overlap_distances(actors, self.depths, lower, upper)
+        return {(o, v): found.get((o, v), FREELY) for o in self.outs for v in self.dying}
+
+
+def _streams(node: Node, needs: KernelNeeds) -> bool:
+    """True iff the node may be a step of a stream: one image, one result, a kernel that takes rows."""
+    if len(node.outputs) != 1 or not node.inputs or node.inputs[0].is_constant:
+        return False
+    tensors = (node.output.type, *(v.type for v in node.inputs if not v.is_constant))
+    if any(t.rank == 4 and t.shape[0] != 1 for t in tensors) or any(t.elements == 0 for t in tensors):
+        return False
+    return needs.computes_rows(node)
+
+
+def _aligned_scratch(size: int) -> int:
+    return -(-size // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
+
+
+def _kept(graph: Graph, shared: StorageMap, keep_inputs: bool) -> set[int]:
+    values: Iterable[Value] = [*graph.results(), *(state.read for state in graph.states)]
+    if keep_inputs:
+        values = [*values, *graph.inputs]
+    return {shared.places[id(v)].storage for v in values if not v.is_constant}
