@@ -213,6 +213,34 @@ def test_float_convolutions(request: pytest.FixtureRequest) -> None:
         assert_same(op, types, (x, w, b), model.run(ids[:1], y, [x]))
 
 
+CONTRACTS_OF_BYTES = [Numerics.TFLM, Numerics.LITERT, Numerics.LITERT_U8]
+
+
+@pytest.mark.parametrize("numerics", CONTRACTS_OF_BYTES, ids=lambda n: n.value)
+def test_the_precision_of_the_multiplier(numerics: Numerics) -> None:
+    """Sums at which sx*sw rounded to float32 and the exact product give different results.
+
+    The multiplier is so small that sums of 29 bits reach the output's range: there the two differ by whole sums.
+    """
+    x_type = TensorType(I8, (1, 1, 1, 1), Quant.per_tensor(0.0123, -128))
+    w_type = TensorType(I8, (250, 1, 1, 1), Quant.per_tensor(0.0457, 0))
+    out = Quant.per_tensor(4321.0, 0)
+    exact = x_type.quant.scale * w_type.quant.scale
+    rounded = float(np.float32(x_type.quant.scale) * np.float32(w_type.quant.scale))
+    halves = np.arange(-125, 125) + 0.5
+    b = np.rint(halves * out.scale * (1 / exact + 1 / rounded) / 2).astype(np.int32)
+    assert np.rint(b * exact / out.scale).tolist() != np.rint(b * rounded / out.scale).tolist()
+
+    arrays = (np.full(x_type.shape, -128, np.int8), np.ones(w_type.shape, np.int8), b)
+    types = (x_type, w_type, TensorType(I32, b.shape, Quant.per_tensor(exact, 0)))
+    op = Conv2D(out=out, numerics=numerics)
+    model = TfliteModel(numerics)
+    ids = [model.tensor(types[0]), model.tensor(types[1], arrays[1]), model.tensor(types[2], b)]
+    y = model.tensor(op.infer(types)[0])
+    model.builder.operator("CONV_2D", ids, [y], "Conv2DOptions", version=5, padding=VALID, stride_h=1, stride_w=1)
+    assert_same(op, types, arrays, model.run(ids[:1], y, arrays[:1]))
+
+
 def test_the_sum_wraps_at_32_bits() -> None:
     """A bias at the limit of int32 plus positive products: the accumulator wraps as the C code does."""
     one = Quant.per_tensor(1.0, 0)

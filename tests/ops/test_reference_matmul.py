@@ -22,6 +22,7 @@ from one_operator import (
 
 from trivet.core.dtype import F32, I8, I16, I32, I64, DType
 from trivet.core.numerics import Numerics
+from trivet.core.quant import Quant
 from trivet.ir.types import TensorType
 from trivet.ops.matmul import BatchMatMul, Dense, MatMul
 
@@ -81,12 +82,48 @@ def test_batch_matmul(numerics: Numerics | None, dtype: DType, request: pytest.F
             out = quant(rng, dtype, a_type.quant.scale * b_type.quant.scale * k**0.5 * full * 2.0 ** rng.uniform(-1, 1))
         op = BatchMatMul(transpose, out, numerics)
         types = (a_type, b_type)
+        assert_same(op, types, (a, b), run_batch_matmul(op, types, (a, b)))
 
-        model = TfliteModel(numerics)
-        ids = [model.tensor(a_type), model.tensor(b_type)]
-        y = model.tensor(op.infer(types)[0])
-        model.builder.operator("BATCH_MATMUL", ids, [y], "BatchMatMulOptions", version=3, adj_y=transpose)
-        assert_same(op, types, (a, b), model.run(ids, y, [a, b]))
+
+@pytest.mark.parametrize("numerics", [Numerics.TFLM, Numerics.LITERT], ids=lambda n: n.value)
+def test_the_precision_of_the_multiplier_of_two_activations(numerics: Numerics) -> None:
+    """Sums of 29 bits at which sa*sb rounded to float32 and the exact product give different results."""
+    terms, columns = 8192, 64
+    a_type = TensorType(I8, (1, terms), Quant.per_tensor(0.0123, -128))
+    b_type = TensorType(I8, (terms, columns), Quant.per_tensor(0.0457, -128))
+    out = Quant.per_tensor(2345.0, 0)
+    assert a_type.quant is not None and b_type.quant is not None
+    exact = a_type.quant.scale * b_type.quant.scale
+    rounded = float(np.float32(a_type.quant.scale) * np.float32(b_type.quant.scale))
+    halves = np.linspace(20, 120, columns).astype(int) + 0.5
+    sums = np.rint(halves * out.scale * (1 / exact + 1 / rounded) / 2).astype(np.int64)
+    assert np.rint(sums * exact / out.scale).tolist() != np.rint(sums * rounded / out.scale).tolist()
+
+    a = np.full(a_type.shape, 127, np.int8)
+    a[0, 0] = -127
+    arrays = (a, columns_with_sums(sums, terms))
+    op, types = BatchMatMul(out=out, numerics=numerics), (a_type, b_type)
+    assert_same(op, types, arrays, run_batch_matmul(op, types, arrays))
+
+
+def columns_with_sums(sums: np.ndarray, terms: int) -> np.ndarray:
+    """int8 columns with zero point -128 whose products with (1, 255, 255, ...) add up to `sums`: [terms, len(sums)]."""
+    stored = np.empty((terms, len(sums)), np.int64)
+    for column, total in enumerate(sums):
+        quotient, stored[0, column] = divmod(int(total), 255)
+        each, more = divmod(quotient, terms - 1)
+        stored[1:, column] = each
+        stored[1 : 1 + more, column] += 1
+    assert stored.max() <= 255, "the sums are out of reach"
+    return (stored - 128).astype(np.int8)
+
+
+def run_batch_matmul(op: BatchMatMul, types: tuple[TensorType, ...], arrays: tuple[np.ndarray, ...]) -> np.ndarray:
+    model = TfliteModel(op.numerics)
+    ids = [model.tensor(type_) for type_ in types]
+    y = model.tensor(op.infer(types)[0])
+    model.builder.operator("BATCH_MATMUL", ids, [y], "BatchMatMulOptions", version=3, adj_y=op.transpose_b)
+    return model.run(ids, y, arrays)
 
 
 def test_matmul_is_exact_at_any_size() -> None:
