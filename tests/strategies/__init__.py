@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hypothesis.strategies import SearchStrategy
 
-from strategies import conv, matmul, pool, reduce, resize
+from strategies import activation, conv, elementwise, matmul, movement, pool, quantize, reduce, resize
 from strategies.operands import Instance
 from trivet.ir.op import Op
 
@@ -17,4 +17,8 @@ STRATEGIES: dict[type[Op], SearchStrategy[Instance]] = {
     **matmul.STRATEGIES,
     **reduce.STRATEGIES,
     **resize.STRATEGIES,
+    **elementwise.STRATEGIES,
+    **activation.STRATEGIES,
+    **quantize.STRATEGIES,
+    **movement.STRATEGIES,
 }

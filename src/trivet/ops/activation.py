@@ -508,7 +508,7 @@ class Lookup(Pointwise):
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
         x, table = arrays
-        return (table[x.astype(np.int64) + 128],)
+        return (np.asarray(table[x.astype(np.int64) + 128]),)
 
     def bound(self, intervals: Intervals, types: Types) -> Intervals:
         return (intervals[1],)

@@ -423,7 +423,7 @@ class Cast(Pointwise):
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
         (x,) = arrays
         if self.dtype is BOOL:
-            return (np.not_equal(x, 0),)
+            return (np.asarray(np.not_equal(x, 0)),)
         if x.dtype.kind == "f" and self.dtype.is_integer:
             return (saturated(np.trunc(x).astype(np.float64), self.dtype),)
         with np.errstate(all="ignore"):

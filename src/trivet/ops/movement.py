@@ -14,7 +14,7 @@ from trivet.core.dtype import I32, I64
 from trivet.core.interval import Interval
 from trivet.core.quant import Quant
 from trivet.ir import op as contract
-from trivet.ir.op import Arrays, Intervals, Op, Region, broadcast_shapes, require
+from trivet.ir.op import Array, Arrays, Intervals, Op, Region, broadcast_shapes, require
 from trivet.ir.types import Shape, TensorType, Types
 from trivet.ops.pointwise import Pointwise, broadcast_access, covers, regions
 
@@ -32,6 +32,11 @@ class _Movement(Op):
 
     def bound(self, intervals: Intervals, types: Types) -> Intervals:
         return intervals[:1]
+
+
+def _contiguous(x: Array) -> Array:
+    """`x` in C order; unlike numpy's own function this keeps rank 0."""
+    return np.asarray(x, order="C")
 
 
 def _sizes(out: Region) -> Shape:
@@ -92,7 +97,7 @@ class Transpose(_Movement):
         return (TensorType(x.dtype, tuple(x.shape[p] for p in self.perm), quant),)
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        return (np.ascontiguousarray(arrays[0].transpose(self.perm)),)
+        return (_contiguous(arrays[0].transpose(self.perm)),)
 
     def access(self, types: Types) -> tuple[Access, ...]:
         return (tuple(pointwise(self.perm.index(i), n) for i, n in enumerate(types[0].shape)),)
@@ -170,7 +175,7 @@ class Slice(_Movement):
         (x,) = arrays
         for axis, (start, size, step) in enumerate(zip(self.starts, self.sizes, self.steps, strict=True)):
             x = np.take(x, start + np.arange(size) * step, axis)
-        return (np.ascontiguousarray(x),)
+        return (_contiguous(x),)
 
     def access(self, types: Types) -> tuple[Access, ...]:
         rules = [
@@ -276,7 +281,7 @@ class Expand(_Movement):
         return (_moved(x, self.shape),)
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        return (np.ascontiguousarray(np.broadcast_to(arrays[0], self.shape)),)
+        return (_contiguous(np.broadcast_to(arrays[0], self.shape)),)
 
     def access(self, types: Types) -> tuple[Access, ...]:
         return (broadcast_access(types[0].shape, self.shape),)
@@ -332,7 +337,7 @@ class Gather(_Movement):
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
         x, indices = arrays
-        return (np.take(x, indices, self.axis),)
+        return (np.asarray(np.take(x, indices, self.axis)),)
 
     def access(self, types: Types) -> tuple[Access, ...]:
         x, indices = types
@@ -367,7 +372,7 @@ class SpaceToDepth(_Movement):
         n, h, w, c = types[0].shape
         b = self.block
         blocks = arrays[0].reshape(n, h // b, b, w // b, b, c).transpose(0, 1, 3, 2, 4, 5)
-        return (np.ascontiguousarray(blocks).reshape(n, h // b, w // b, b * b * c),)
+        return (_contiguous(blocks).reshape(n, h // b, w // b, b * b * c),)
 
     def access(self, types: Types) -> tuple[Access, ...]:
         n, h, w, c = types[0].shape
@@ -402,7 +407,7 @@ class DepthToSpace(_Movement):
             blocks = arrays[0].reshape(n, h, w, depth, b, b).transpose(0, 1, 4, 2, 5, 3)
         else:
             blocks = arrays[0].reshape(n, h, w, b, b, depth).transpose(0, 1, 3, 2, 4, 5)
-        return (np.ascontiguousarray(blocks).reshape(n, h * b, w * b, depth),)
+        return (_contiguous(blocks).reshape(n, h * b, w * b, depth),)
 
     def access(self, types: Types) -> tuple[Access, ...]:
         n, h, w, c = types[0].shape

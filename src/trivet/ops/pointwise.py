@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trivet.core.access import Access, AxisRule, Broadcast, Whole, pointwise
+from trivet.core.access import Access, AxisRule, Broadcast, Reduced, Span, Whole, pointwise
 from trivet.ir.op import Op, Region, Tile
 from trivet.ir.types import Shape, Types
 
@@ -18,12 +18,15 @@ def broadcast_access(operand: Shape, out: Shape) -> Access:
 
 def regions(access: tuple[Access, ...], out: Region) -> tuple[Region, ...]:
     """What each operand is read for the output region `out`."""
-    return tuple(tuple(rule.reads(out[_out_axis(rule)]) for rule in operand) for operand in access)
+    return tuple(tuple(_read(rule, out) for rule in operand) for operand in access)
 
 
-def _out_axis(rule: AxisRule) -> int:
-    """The output axis that decides what `rule` reads; any will do where none does."""
-    return getattr(rule, "out_axis", 0)
+def _read(rule: AxisRule, out: Region) -> Span:
+    match rule:
+        case Broadcast() | Reduced() | Whole():
+            return Span(0, rule.size)
+        case _:
+            return rule.reads(out[rule.out_axis])
 
 
 def covers(out: Region, shape: Shape, axis: int) -> bool:

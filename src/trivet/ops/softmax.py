@@ -32,7 +32,6 @@ class Softmax(AlongAxis):
     dtype: DType = F32
     numerics: Numerics | None = None
     name: ClassVar[str] = "softmax"
-    reuses_input: ClassVar[bool] = True
 
     def infer(self, types: Types) -> Types:
         x = one_operand(self.name, types)

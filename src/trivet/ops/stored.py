@@ -39,7 +39,7 @@ def to_real(x: Array, type_: TensorType) -> Float32s:
     """scale * (stored - zero point), rounded once to float32."""
     assert type_.quant is not None
     scales = along_axis(type_.quant.scales, type_.quant, x.ndim, np.float64)
-    return (scales * centered(x, type_)).astype(np.float32)
+    return np.asarray(scales * centered(x, type_), np.float32)
 
 
 def from_real(x: Float32s, quant: Quant, dtype: DType, numerics: Numerics) -> Array:
@@ -59,11 +59,10 @@ def saturated(values: Array, dtype: DType, clamp: Bounds = UNBOUNDED) -> Array:
     """`values` clipped to the type and to `clamp`, as arrays of the type; not-a-number becomes the smallest value."""
     lo, hi = limits(dtype, clamp)
     if values.dtype.kind != "f":
-        return np.clip(values, lo, hi).astype(dtype.numpy)
+        return np.asarray(np.clip(values, lo, hi), dtype.numpy)
     inside = (values > lo) & (values < hi)
-    return np.where(inside, np.where(inside, values, 0).astype(dtype.numpy), np.where(values >= hi, hi, lo)).astype(
-        dtype.numpy
-    )
+    ends = np.where(values >= hi, hi, lo)
+    return np.where(inside, np.where(inside, values, 0).astype(np.int64), ends).astype(dtype.numpy)
 
 
 def limits(dtype: DType, clamp: Bounds) -> tuple[int, int]:
@@ -84,7 +83,7 @@ def by_value(function: Callable[[Array], Array], x: Array) -> Array:
         return function(x)
     unsigned = np.dtype(f"u{x.dtype.itemsize}")
     table = function(np.arange(1 << (8 * x.dtype.itemsize), dtype=unsigned).view(x.dtype))
-    return np.take(table, x.view(unsigned))
+    return np.asarray(np.take(table, x.view(unsigned)))
 
 
 def by_pair(function: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
