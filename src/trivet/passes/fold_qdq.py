@@ -118,7 +118,8 @@ def _quantize_before_movement(rw: Rewriter, quantize: Node, source: Node, op: Qu
         return None
     if source.inputs[0].is_constant:
         return None
-    stored = rw.insert_before(quantize, op, [source.inputs[0]])
+    name = quantize.output.name
+    stored = rw.insert_before(quantize, op, [source.inputs[0]], f"{name}.t" if name else "")
     _replace(rw, quantize, rw.insert_before(quantize, source.op, [stored, *source.inputs[1:]]))
     rw.count(f"quantize before {source.op.name}")
     return stored.producer

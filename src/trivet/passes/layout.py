@@ -11,7 +11,7 @@ from trivet.ops.movement import Reshape, Transpose
 from trivet.passes.base import Pass, Preserves, Relative
 from trivet.passes.commute import Commuted, Perm, commuted, compose, data_operands
 from trivet.passes.feature_order import absorb_into_weights
-from trivet.passes.lift import Lift
+from trivet.passes.lift import Lift, Ports
 from trivet.passes.patterns import made_by
 
 
@@ -24,8 +24,8 @@ class CancelTransposes(Pass):
     transpose(f(..))  -->  f'(..), where every operand of f can be had in the other order for nothing: a constant, a
     transpose that cancels, a dense layer whose rows are reordered, or (`ports`) a model input.
 
-    With `ports`, transposes at model inputs and outputs become the permutation of the port: storage order is then the
-    order in which the network computes, and the declared order is the port's. Without, they stay inside.
+    With `ports`, a transpose that reaches a model input becomes the permutation of its port: storage order is then the
+    order in which the network computes, and the declared order is the port's.
 
     Elements only move, but a dense layer with reordered columns adds its float products in another order.
     """
@@ -36,14 +36,12 @@ class CancelTransposes(Pass):
 
     def rewrite(self, rw: Rewriter) -> None:
         _name_operands(rw)
-        lift = Lift(rw, self.ports)
+        lift = Lift(rw, Ports.CHANNELS_LAST if self.ports else Ports.CLOSED)
         for node in list(rw.graph.nodes):
             if isinstance(node.op, Transpose):
-                _merge(rw, node) or _lift(rw, node, lift)
+                _merge(rw, node) or lift_transpose(rw, node, lift)
             else:
                 _sink(rw, node, lift)
-        if self.ports:
-            _outputs(rw)
 
 
 def _name_operands(rw: Rewriter) -> None:
@@ -71,7 +69,8 @@ def _merge(rw: Rewriter, node: Node) -> bool:
     return True
 
 
-def _lift(rw: Rewriter, node: Node, lift: Lift) -> bool:
+def lift_transpose(rw: Rewriter, node: Node, lift: Lift) -> bool:
+    """Replace a transpose by its operand in the other order, if that is free."""
     assert isinstance(node.op, Transpose)
     make = lift.plan(node.inputs[0], node.op.perm)
     if make is None:
@@ -126,16 +125,3 @@ def _rebuild(rw: Rewriter, node: Node, how: Commuted, operands: list[Value]) -> 
     assert outer.type == node.output.type, f"{node!r}: {outer!r}"
     rw.replace_value(node.output, outer)
     rw.erase(node)
-
-
-def _outputs(rw: Rewriter) -> None:
-    """A transpose in front of a model output becomes the permutation of its port."""
-    graph = rw.graph
-    for index, value in enumerate(list(graph.outputs)):
-        transpose = made_by(value, Transpose)
-        if transpose is None or transpose.inputs[0].producer is None:
-            continue
-        assert isinstance(transpose.op, Transpose)
-        rw.set_output(index, transpose.inputs[0], transpose.op.perm)
-        rw.erase_dead_producers(value)
-        rw.count("transpose into output port")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 
 import numpy as np
 
@@ -21,10 +22,18 @@ MAX_DEPTH = 40
 """How far up the graph a search goes."""
 
 
+class Ports(Enum):
+    """Which transposes model inputs take."""
+
+    CLOSED = "none"
+    CHANNELS_LAST = "all but those to channels first, which sink: the operators behind them want channels last"
+    OPEN = "all"
+
+
 class Lift:
     """Plans transposes of values without a transpose operator; nothing changes until a plan is carried out."""
 
-    def __init__(self, rw: Rewriter, ports: bool) -> None:
+    def __init__(self, rw: Rewriter, ports: Ports) -> None:
         self.rw = rw
         self.ports = ports
 
@@ -93,13 +102,12 @@ class Lift:
         return make
 
     def _input(self, value: Value, perm: Perm) -> Make | None:
-        """A model input is declared in the other order, channels last; its port keeps the model's.
-
-        A transpose to channels first sinks instead: the operators want channels last.
-        """
-        graph = self.rw.graph
-        channels_last = (0, *range(2, len(perm)), 1)
-        if not self.ports or perm != channels_last or not any(value is given for given in graph.inputs):
+        """A model input is declared in the other order; its port keeps the model's."""
+        rank = len(perm)
+        to_channels_first = rank > 3 and perm == (0, rank - 1, *range(1, rank - 1))
+        if self.ports is Ports.CLOSED or (self.ports is Ports.CHANNELS_LAST and to_channels_first):
+            return None
+        if not any(value is given for given in self.rw.graph.inputs):
             return None
 
         def make(anchor: Node) -> Value:

@@ -11,6 +11,7 @@ Order matters where one pass needs what another leaves:
   look for. They run again after `fold-qdq` for what stayed float.
 - Transposes cancel before and after `fold-qdq`: before, so that they do not stand between a quantize and its operator;
   after, because tables and integer operators let more of them pass.
+- `transposes-into-ports` once no more cancel: before, it would turn inputs to orders in which nothing computes.
 - `view-transposes` last: a transpose of unit axes cancels against another one only while it still is a transpose.
 """
 
@@ -37,6 +38,7 @@ from trivet.passes.relabel import Relabel
 from trivet.passes.remove_identities import RemoveIdentities
 from trivet.passes.restate_unsigned import RestateUnsigned
 from trivet.passes.sink_reshapes import SinkReshapes
+from trivet.passes.transposes_into_ports import TransposesIntoPorts
 from trivet.passes.view_transposes import ViewTransposes
 from trivet.passes.widen_constants import WidenConstants
 
@@ -63,6 +65,7 @@ def normalize(level: int = 1, ports: bool = True) -> Pipeline:
         FoldQdq(),
         DequantizeConstants(),
         movement,
+        *((TransposesIntoPorts(),) if ports else ()),
         Relabel(),
         *absorb,
         ViewTransposes(),

@@ -132,7 +132,7 @@ class _Signed:
         if not _is_unsigned(old.type):
             self.rw.replace_node(node, op, operands)
         else:
-            self.twins[old] = self.rw.insert_before(node, op, operands, f"{old.name}.signed" if old.name else "")
+            self.twins[old] = self.rw.insert_before(node, op, operands, old.name)
         self.rw.count(op.name)
 
     def twin(self, value: Value, anchor: Node) -> Value:
