@@ -137,7 +137,7 @@ def _functions(value: object) -> Iterator[FunctionType]:
 
 
 def _closed_over(value: object) -> Iterator[str]:
-    """Names of the operator classes that a closure or partial carries (a converter made by a function)."""
+    """Operators, as classes or instances, that a closure or partial carries (a converter made by a function)."""
     carried: tuple[object, ...] = ()
     if isinstance(value, partial):
         carried = (*value.args, *value.keywords.values())
@@ -146,6 +146,8 @@ def _closed_over(value: object) -> Iterator[str]:
     for item in carried:
         if isinstance(item, type) and issubclass(item, Op):
             yield item.__name__
+        elif isinstance(item, Op):
+            yield type(item).__name__
 
 
 def _code_names(code: object) -> Iterator[str]:

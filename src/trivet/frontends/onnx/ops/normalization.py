@@ -21,6 +21,8 @@ def batch_norm(ctx: Context) -> Value:
     """x: [N, C, ...] -> x * factor + offset with constants [C], on channels last."""
     if ctx.attr_flag("training_mode") or any(ctx.node.outputs[1:]):
         ctx.refuse("training mode", hint="export the model for inference")
+    if not ctx.attr_flag("spatial", True):
+        ctx.refuse("statistics per pixel (spatial=0)", hint="write it as Mul and Add")
     x = ctx.operand(0)
     names = ("the scale", "the bias", "the mean", "the variance")
     scale, bias, mean, variance = (ctx.known(i + 1, name).astype(np.float64) for i, name in enumerate(names))

@@ -6,7 +6,7 @@ import numpy as np
 
 from trivet.core.dtype import F32, I8, I16, I32, U8, U16, DType
 from trivet.core.quant import Quant
-from trivet.frontends.onnx.context import Context, Converters
+from trivet.frontends.onnx.context import MICROSOFT, Context, Converters
 from trivet.frontends.onnx.ops.elementwise import cast_to
 from trivet.frontends.onnx.tensors import DTYPES
 from trivet.ir.graph import Value
@@ -21,6 +21,7 @@ STORED = (I8, U8, I16, U16, I32)
 
 
 @ONNX("QuantizeLinear")
+@ONNX("QuantizeLinear", domain=MICROSOFT)
 def quantize_linear(ctx: Context) -> Value:
     """x: f32, scale and zero point: [] or [S_axis] -> stored integers, by default uint8."""
     x = ctx.operand(0)
@@ -39,6 +40,7 @@ def quantized(ctx: Context, x: Value, dtype: DType, quant: Quant) -> Value:
 
 
 @ONNX("DequantizeLinear")
+@ONNX("DequantizeLinear", domain=MICROSOFT)
 def dequantize_linear(ctx: Context) -> Value:
     """x: stored integers, scale and zero point: [] or [S_axis] -> f32; blocks of constants are resolved here."""
     x = ctx.operand(0)
