@@ -46,10 +46,11 @@ class MayOverflow(CompileError):
 class Problems(CompileError):
     """Every problem of one model in one report.
 
-    `problems` keeps the individual errors in the order in which they were met.
+    `problems` keeps the individual errors in the order in which they were met. `notes` say what was decided for the
+    user before they arose.
     """
 
-    def __init__(self, subject: str, problems: Sequence[CompileError]) -> None:
+    def __init__(self, subject: str, problems: Sequence[CompileError], notes: Sequence[str] = ()) -> None:
         self.problems = tuple(problems)
         plural = "problem" if len(self.problems) == 1 else "problems"
         lines = [f"{subject}: {len(self.problems)} {plural}"]
@@ -57,4 +58,5 @@ class Problems(CompileError):
             first, *rest = str(problem).splitlines()
             lines.append(f"  {index}. {first}")
             lines.extend(f"     {line}" for line in rest)
+        lines.extend(f"  note: {note}" for note in notes)
         super().__init__("\n".join(lines))

@@ -59,7 +59,7 @@ def test_all_problems_come_in_one_report(tmp_path: Path) -> None:
     )
 
 
-def test_notes_about_free_dimensions_stand_above_the_problems(tmp_path: Path) -> None:
+def test_notes_about_free_dimensions_stand_below_the_problems(tmp_path: Path) -> None:
     info = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 3, "h", "w"])
     proto = model([node("Conv", "x w")], {"x": info}, constants={"w": rand(2, 3, 5, 5)})
     text = report(proto, tmp_path)

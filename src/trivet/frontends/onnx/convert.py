@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from trivet.core.dtype import from_numpy
 from trivet.core.numerics import Numerics
@@ -84,12 +85,9 @@ class _Import:
         _drop_dead(graph)
         return Loaded(graph, tuple(self.notes))
 
-    def _fail(self) -> None:
+    def _fail(self) -> NoReturn:
         ordered = [problem for _, problem in sorted(self.problems, key=lambda pair: pair[0])]
-        subject = str(self.path)
-        raise Problems(
-            "\n".join([subject, *(f"note: {note}" for note in self.notes)]) if self.notes else subject, ordered
-        )
+        raise Problems(str(self.path), ordered, self.notes)
 
     def _constants(self, graph: Graph, body: Body) -> Scope:
         scope: Scope = {}
