@@ -27,7 +27,7 @@ EXTERNAL = 0xFFFFFFFF
 MAX_RANK = 8
 MAX_OPERANDS = 32
 MAX_REGIONS = 4
-MAX_STREAM_STEPS = 0xFFFE
+MAX_STREAM_STEPS = 1024
 MAX_WINDOW = 1 << 20
 """Largest stride, taps, dilation and divisor of an edge: products stay in 64 bits."""
 MAX_GAP = 256

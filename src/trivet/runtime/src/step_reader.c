@@ -25,7 +25,7 @@ static extent tensor_extent(const trivet_model *model, const trivet_tensor_recor
 /* Operands exist, and every batch is that of the step or, for operands, shared. */
 static bool has_operands(const trivet_model *model, const trivet_step_record *step) {
     uint32_t count = (uint32_t)step->inputs + step->outputs;
-    if (step->outputs == 0 || count > TRIVET_MAX_OPERANDS || step->images == 0 ||
+    if (step->outputs == 0 || count > TRIVET_MAX_OPERANDS ||
         !in_range(step->operands, count, model->header->operands.count)) {
         return false;
     }
@@ -48,15 +48,9 @@ static bool has_operands(const trivet_model *model, const trivet_step_record *st
     return true;
 }
 
-/* Operands are made before: outside, by an earlier step, or by this one's stream where an edge says so. */
+/* Results name this step as their producer; `is_covered` sees to it that operands have an earlier one. */
 static trivet_status check_order(const trivet_model *model, uint32_t index) {
     const trivet_step_record *step = &trivet_steps(model)[index];
-    for (uint32_t i = 0; i < step->inputs; i++) {
-        uint32_t producer = trivet_operand(model, step, i)->producer;
-        if (producer != TRIVET_EXTERNAL && producer >= index) {
-            return TRIVET_ERR_ORDER;
-        }
-    }
     for (uint32_t i = 0; i < step->outputs; i++) {
         if (trivet_operand(model, step, step->inputs + i)->producer != index) {
             return TRIVET_ERR_ORDER;
@@ -104,13 +98,12 @@ static bool has_own_memory(const trivet_model *model, const trivet_step_record *
 /* The firings stay inside the rows of every result. */
 static bool has_firings(const trivet_model *model, const trivet_step_record *step) {
     bool accumulates = (step->flags & TRIVET_STEP_ACCUMULATES) != 0;
-    if (step->firings == 0 || step->rows == 0 || step->flags > TRIVET_STEP_ACCUMULATES ||
-        (accumulates && step->inputs == 0)) {
+    if (step->rows == 0 || step->flags > TRIVET_STEP_ACCUMULATES || (accumulates && step->inputs == 0)) {
         return false;
     }
     uint32_t height = trivet_step_height(model, step);
     if ((uint64_t)(step->firings - 1) * step->rows >= height) {
-        return false;
+        return false; /* also for 0 firings, which wrap around */
     }
     if (accumulates) {
         return (uint64_t)step->firings * step->rows >= height;
@@ -292,13 +285,13 @@ static trivet_status check_stream(const trivet_model *model, const trivet_stream
     const trivet_step_record *steps = trivet_steps(model) + stream->first_step;
     uint64_t sum = 0;
     for (uint32_t position = 0; position < stream->step_count; position++) {
+        if (steps[position].images != steps[0].images) {
+            return TRIVET_ERR_STREAM;
+        }
         trivet_status status = check_step(model, stream->first_step + position);
         status = status != TRIVET_OK ? status : check_edges(model, stream, position);
         if (status != TRIVET_OK) {
             return status;
-        }
-        if (steps[position].images != steps[0].images) {
-            return TRIVET_ERR_STREAM;
         }
         sum += steps[position].firings;
     }
