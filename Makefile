@@ -48,5 +48,18 @@ $(VENV)/test.stamp: $(VENV)/bin/python pyproject.toml
 	$(PIP) -e '.[dev,reference]'
 	@touch $@
 
+# The plan loader under libFuzzer, for FUZZ_SECONDS. A finding is written to build/fuzz.
+FUZZ_SECONDS ?= 60
+CLANG ?= $(shell command -v clang || ls /usr/bin/clang-[0-9]* | tail -n 1)
+RUNTIME := src/trivet/runtime
+
+fuzz: $(VENV)/test.stamp
+	@mkdir -p build/fuzz/corpus
+	$(BIN)/python tests/fuzz/seeds.py build/fuzz/corpus
+	$(CLANG) -std=c99 -g -O1 -ffp-contract=off -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+	  -I$(RUNTIME)/include -I$(RUNTIME)/src -Itests/fuzz $$(find $(RUNTIME)/src -name '*.c') \
+	  tests/fuzz/exercise.c tests/fuzz/fuzz_plan.c -o build/fuzz/fuzz_plan -lm
+	cd build/fuzz && ./fuzz_plan -max_total_time=$(FUZZ_SECONDS) -max_len=4096 corpus
+
 clean:
 	rm -rf build $(VENV) src/trivet/_lib

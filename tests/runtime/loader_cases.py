@@ -157,7 +157,8 @@ ROOMY: Patch = ("regions", 0, "size_bytes", 1 << 20)
 TENSORS = [
     ("no element type", {}, ("tensors", 0, "dtype", 0)),
     ("unknown element type", {}, ("tensors", 0, "dtype", 13)),
-    ("no element type of a scalar", {}, ("tensors", 0, "dtype", 0), ("tensors", 0, "rank", 0), ("tensors", 0, "depth", 1)),
+    ("no element type of a scalar", {}, ("tensors", 0, "dtype", 0), ("tensors", 0, "rank", 0),
+     ("tensors", 0, "depth", 1)),
     ("rank too large", {"bodies": {"dims": lambda b: b + struct.pack("<9I", *[1] * 9)}}, ("tensors", 0, "rank", 9),
      ("tensors", 0, "dims", 4), ("tensors", 0, "depth", 1)),
     ("more dims than there are", {}, ("tensors", 0, "rank", 5), ("tensors", 0, "depth", 1), ROOMY),
@@ -257,7 +258,8 @@ KERNELS = [
     ("constant behind the end", {"status": "ERR_PARAMS", "bodies": {"params": lambda b: b"\0\xF0" + b[2:]}}),
     ("constant whose end overflows", {"status": "ERR_PARAMS", "bodies": {"params": lambda b: b"\xF0" * 4 + b[4:]}}),
     ("rows from a kernel that makes all at once", {"status": "ERR_STEP", "plan": "states"}, ("steps", 3, "rows", 1)),
-    ("a ring from a kernel that makes all at once", {"status": "ERR_STEP", "plan": "states"}, ("tensors", 7, "depth", 1)),
+    ("a ring from a kernel that makes all at once", {"status": "ERR_STEP", "plan": "states"},
+     ("tensors", 7, "depth", 1)),
     ("sums from a kernel that makes all at once", {"status": "ERR_STEP", "plan": "states"}, ("steps", 3, "flags", 1)),
 ]  # fmt: skip
 

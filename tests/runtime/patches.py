@@ -97,6 +97,4 @@ class Runtime:
         ]
         memories = [aligned(size, alignment) for size, alignment in sizes]
         places = (ctypes.c_size_t * (2 * len(memories)))(*[n for m in memories for n in (m.ctypes.data, m.size)])
-        return int(
-            self.library.trivet_bind(pointer, places, len(memories)) or self.library.trivet_run(pointer)
-        )
+        return int(self.library.trivet_bind(pointer, places, len(memories)) or self.library.trivet_run(pointer))

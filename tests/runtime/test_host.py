@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from loader_cases import convolutions
 from plans import QUANT, lookup_node, lookups, sequential, streamed
 
 from trivet import interp
@@ -14,13 +15,10 @@ from trivet.backends.plan.host import HostModel, HostUnavailable, check_library
 from trivet.backends.plan.reader import read
 from trivet.backends.plan.writer import write
 from trivet.core.dtype import I8
-from trivet.core.numerics import Numerics
-from trivet.core.quant import Quant
 from trivet.errors import InvalidModel
 from trivet.ir.graph import Graph, Port
 from trivet.ir.op import Array
 from trivet.ir.types import TensorType
-from trivet.ops.conv import Conv2D
 from trivet.ops.movement import Reshape
 from trivet.planning.plan import ExecutionPlan
 
@@ -46,21 +44,6 @@ def check(library: ctypes.CDLL, plan: ExecutionPlan) -> HostModel:
 def host(library: ctypes.CDLL) -> ctypes.CDLL:
     check_library(library, Path("libtrivet-test.so"))
     return library
-
-
-def convolutions(batch: int = 1, height: int = 9) -> Graph:
-    """3x3 stride 1, then 3x3 stride 2, both padded, then a table."""
-    graph = Graph()
-    x = graph.add_input("x", TensorType(I8, (batch, height, 5, 3), QUANT))
-    for index, stride in enumerate((1, 2)):
-        rng = np.random.default_rng(index)
-        channels = x.type.shape[3]
-        weights = rng.integers(-127, 128, (4, 3, 3, channels)).astype(np.int8)
-        w = graph.constant(weights, TensorType(I8, weights.shape, Quant.per_tensor(0.01, 0)))
-        op = Conv2D(stride=(stride, stride), pads=((1, 1), (1, 1)), out=QUANT, numerics=Numerics.TFLM)
-        x = graph.emit(op, x, w, name=f"conv{index}")
-    graph.add_output(lookup_node(graph, x, "y"))
-    return graph
 
 
 @pytest.mark.parametrize("shape", [(7,), (3, 5), (1, 6, 4, 3), (3, 6, 4, 3)])
