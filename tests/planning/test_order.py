@@ -9,7 +9,6 @@ from hypothesis import given
 from int8_networks import SEEDS, Builder, random_graph
 from trivet.analysis.liveness import layer_by_layer
 from trivet.analysis.storage import Sharing, share_storage
-from trivet.analysis.timeline import peak, timeline
 from trivet.ir.graph import Graph, Node
 from trivet.planning.order import find_order
 
@@ -28,7 +27,10 @@ def topological_orders(graph: Graph) -> Iterator[list[Node]]:
 
 def peak_of(graph: Graph, nodes: list[Node]) -> int:
     shared = share_storage(graph, layer_by_layer(nodes), Sharing(in_place=False, parts=False))
-    return peak(timeline(nodes, shared))
+    return max(
+        sum(storage.size_bytes for storage in shared.storages if storage.lifetime.covers(step))
+        for step in range(len(nodes))
+    )
 
 
 @given(SEEDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trivet.core.access import Broadcast, Reduced, Span, Whole
+from trivet.core.access import Broadcast, Reduced, Sliding, Span, Whole
 from trivet.ir.graph import Value
 from trivet.planning.plan import Edge, ExecutionPlan, Step, Stream
 
@@ -138,10 +138,23 @@ def operand_rows(plan: ExecutionPlan, firing: Firing, index: int) -> range:
             return everything
         case Broadcast():
             return range(1)
+        case Sliding(out_axis=1) as window:
+            return _tapped_rows(window, firing)
         case rule if rule.out_axis == ROW_AXIS:
             span = rule.reads(Span(firing.start, firing.stop))
             return range(span.start, span.stop)
     return everything
+
+
+def _tapped_rows(window: Sliding, firing: Firing) -> range:
+    """From the first to the last tap inside the operand: with a dilation, less than what the windows cover."""
+    taps = [
+        row * window.stride - window.before + tap * window.dilation
+        for row in range(firing.start, firing.stop)
+        for tap in range(window.kernel)
+    ]
+    inside = [tap for tap in taps if 0 <= tap < window.size]
+    return range(min(inside), max(inside) + 1) if inside else range(0)
 
 
 def result_rows(plan: ExecutionPlan, firing: Firing, value: Value) -> range:

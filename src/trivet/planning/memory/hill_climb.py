@@ -10,7 +10,7 @@ from trivet.planning.memory.greedy_by_size import order_by_size
 from trivet.planning.memory.problem import Placement, Problem, lower_bound
 
 
-def hill_climb(problem: Problem, seed: int = 0, work: int = 20_000) -> Placement:
+def hill_climb(problem: Problem, seed: int = 0, work: int = 5_000) -> Placement:
     """The best placement met while swapping two blocks of the order, which is never worse than either greedy one.
 
     `work` bounds the blocks placed in total, so the time does not depend on the machine's load; the same seed gives
