@@ -95,7 +95,7 @@ def test_a_second_run_changes_nothing(case: Case) -> None:
 
 
 def normalizing_passes() -> list[Pass]:
-    flat = [p for element in normalize(1) for p in (element.passes if isinstance(element, Fixpoint) else (element,))]
+    flat = [p for element in normalize() for p in (element.passes if isinstance(element, Fixpoint) else (element,))]
     return list({pass_.name: pass_ for pass_ in flat}.values())
 
 

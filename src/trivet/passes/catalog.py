@@ -40,7 +40,7 @@ def graph_pipeline(level: int, i32: Interval | None = None) -> Pipeline:
 
 def whole_pipeline(graph: Graph, level: int, i32: Interval | None = None) -> Pipeline:
     """Normalization where the graph needs it, then the level's pipeline."""
-    needed = () if is_exact_program(graph) else normalize(level)
+    needed = () if is_exact_program(graph) else normalize()
     return (*needed, *graph_pipeline(level, i32))
 
 
@@ -57,7 +57,7 @@ def all_passes() -> dict[str, Pass]:
     """Every pass by its name, in order of first use."""
     found: dict[str, Pass] = {}
     for level in LEVELS:
-        for pass_ in _flat((*normalize(level), *graph_pipeline(level))):
+        for pass_ in _flat((*normalize(), *graph_pipeline(level))):
             found.setdefault(pass_.name, pass_)
     return found
 

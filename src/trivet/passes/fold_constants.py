@@ -69,7 +69,7 @@ def moved_constant(node: Node, constant: Value) -> tuple[Array, TensorType] | No
     quant = _moved_quant(node, type_)
     if quant is None and type_.quant is not None:
         return None
-    return np.ascontiguousarray(data), TensorType(type_.dtype, data.shape, quant)
+    return data, TensorType(type_.dtype, data.shape, quant)
 
 
 def _moved_quant(node: Node, type_: TensorType) -> Quant | None:

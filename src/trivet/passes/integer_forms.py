@@ -179,5 +179,7 @@ FORMS: dict[type[Op], Form] = {
 }
 """Clamps and other functions of one operand are tables: see `lookup_tables`."""
 
+PRODUCTS: tuple[type[Op], ...] = (Conv2D, DepthwiseConv2D, ConvTranspose2D, Dense)
+
 REORDERING: tuple[type[Op], ...] = (Reshape, Transpose, Slice, Expand, Tile, Gather, SpaceToDepth, DepthToSpace)
 """Operators that commute with quantize and dequantize in both directions, whatever the quantization (one scale)."""

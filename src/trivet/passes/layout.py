@@ -13,6 +13,7 @@ from trivet.passes.commute import Commuted, Perm, commuted, compose, data_operan
 from trivet.passes.feature_order import absorb_into_weights
 from trivet.passes.lift import Lift, Ports
 from trivet.passes.patterns import made_by
+from trivet.passes.remove_identities import joins_border
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,10 @@ def _merge(rw: Rewriter, node: Node) -> bool:
     perm = compose(inner.op.perm, node.op.perm)
     old = node.inputs[0]
     if perm == tuple(range(len(perm))):
-        rw.replace_value(node.output, inner.inputs[0])
+        source = inner.inputs[0]
+        if source.producer is None and rw.graph.is_result(node.output):
+            return False
+        rw.replace_value(node.output, source)
         rw.erase(node)
         rw.count("transposes cancel")
     else:
@@ -72,6 +76,8 @@ def _merge(rw: Rewriter, node: Node) -> bool:
 def lift_transpose(rw: Rewriter, node: Node, lift: Lift) -> bool:
     """Replace a transpose by its operand in the other order, if that is free."""
     assert isinstance(node.op, Transpose)
+    if joins_border(rw.graph, node):
+        return False
     make = lift.plan(node.inputs[0], node.op.perm)
     if make is None:
         return False

@@ -63,11 +63,6 @@ def same_constant(rw: Rewriter, data: Array, like: Value, shape: Shape | None = 
     return rw.constant(np.ascontiguousarray(data).astype(like.type.dtype.numpy), type_, like.name)
 
 
-def float_constant(rw: Rewriter, data: Array, type_: TensorType, name: str) -> Value:
-    """A constant of `type_` from an array of any float type."""
-    return rw.constant(np.ascontiguousarray(data, type_.dtype.numpy).reshape(type_.shape), type_, name)
-
-
 def keeps_order(shape: tuple[int, ...], perm: tuple[int, ...]) -> bool:
     """True iff a transpose leaves every byte in place: the axes longer than one keep their order."""
     moving = [p for p in perm if shape[p] != 1]

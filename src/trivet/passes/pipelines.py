@@ -17,6 +17,7 @@ Order matters where one pass needs what another leaves:
 
 from __future__ import annotations
 
+from trivet.passes.broadcast_expands import BroadcastExpands
 from trivet.passes.canonicalize import Canonicalize
 from trivet.passes.check_canonical import CheckCanonical
 from trivet.passes.clamps import MergeClamps
@@ -42,11 +43,11 @@ from trivet.passes.transposes_into_ports import TransposesIntoPorts
 from trivet.passes.view_transposes import ViewTransposes
 from trivet.passes.widen_constants import WidenConstants
 
-CLEAN = (FoldConstants(), Canonicalize(), RemoveIdentities(), Cse(), Dce())
+CLEAN = (FoldConstants(), Canonicalize(), BroadcastExpands(), RemoveIdentities(), Cse(), Dce())
 """Leaves nothing that can be computed now, nothing twice, nothing unused."""
 
 
-def normalize(level: int = 1, ports: bool = True) -> Pipeline:
+def normalize(ports: bool = True) -> Pipeline:
     """From imported to canonical, at every optimization level.
 
     `ports` lets model inputs and outputs be stored in the order in which the network computes; without it transposes

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from trivet.core.bounds import UNBOUNDED, Bounds
-from trivet.ir.graph import Node, Value
+from trivet.ir.graph import Graph, Node, Value
 from trivet.ir.rewriter import Rewriter
 from trivet.ir.types import TensorType
 from trivet.ops.activation import Clamp
@@ -35,12 +35,17 @@ class RemoveIdentities(Pass):
 
     def rewrite(self, rw: Rewriter) -> None:
         for node in list(rw.graph.nodes):
-            if is_identity(node):
+            if is_identity(node) and not joins_border(rw.graph, node):
                 rw.replace_value(node.output, node.inputs[0])
                 rw.erase(node)
                 rw.count("identity")
             else:
                 _merge(rw, node)
+
+
+def joins_border(graph: Graph, node: Node) -> bool:
+    """True iff without `node` a model input, state or constant would itself be a result: an operator has to stay."""
+    return graph.is_result(node.output) and node.inputs[0].producer is None
 
 
 def is_identity(node: Node) -> bool:
@@ -101,7 +106,7 @@ def _merge(rw: Rewriter, node: Node) -> None:
 
 def _bypass(rw: Rewriter, node: Node, source: Value) -> None:
     old = node.inputs[0]
-    if source.type == node.output.type:
+    if source.type == node.output.type and not (source.producer is None and rw.graph.is_result(node.output)):
         rw.replace_value(node.output, source)
         rw.erase(node)
     else:

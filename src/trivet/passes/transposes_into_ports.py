@@ -11,6 +11,7 @@ from trivet.passes.base import Pass, Preserves, Relative
 from trivet.passes.layout import lift_transpose
 from trivet.passes.lift import Lift, Ports
 from trivet.passes.patterns import made_by
+from trivet.passes.remove_identities import joins_border
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class TransposesIntoPorts(Pass):
     transpose(%input)  -->  %input stored in that order, whichever it is, with the inverse in the input's port.
 
     Runs once all others have cancelled: what is left at the border costs nothing there. A permutation only renames
-    axes, so an artifact's inputs and outputs are in storage order while the declared order is kept beside them.
+    axes, so an artifact's inputs and outputs are in storage order while the declared order is kept beside them. A
+    transpose that is all between an input and an output stays: something has to compute the output.
     """
 
     name: ClassVar[str] = "transposes-into-ports"
@@ -29,7 +31,7 @@ class TransposesIntoPorts(Pass):
         _outputs(rw)
         lift = Lift(rw, Ports.OPEN)
         for node in list(rw.graph.nodes):
-            if isinstance(node.op, Transpose):
+            if isinstance(node.op, Transpose) and not joins_border(rw.graph, node):
                 lift_transpose(rw, node, lift)
 
 
