@@ -1,0 +1,142 @@
+"""Times whole networks on this machine: the C runtime against LiteRT (XNNPACK, reference) and TiGrIS.
+
+    python bench/host_kernels.py [--layers] [network ...]
+
+One process, one thread, inputs set once: the least of several batches of runs, in microseconds, and ratios. The shared
+directory of networks lies beside the checkout, or where $TRIVET_SHARED says. What is not installed is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from trivet import driver
+from trivet.backends.plan.host import HostModel
+
+NETWORKS = {
+    "kws": "tiny__kws_ref_model",
+    "vww": "tiny__vww_96_int8",
+    "resnet8": "tiny__pretrainedResnet_quant",
+    "ad01": "tiny__ad01_int8",
+}
+CHECKOUT = Path(__file__).resolve().parents[1]
+SHARED = Path(os.environ.get("TRIVET_SHARED", CHECKOUT.parent / "shared"))
+SECONDS = 0.15
+"""Length of one batch of runs."""
+BATCHES = 7
+
+Run = Callable[[], object]
+
+
+def shortest_us(run: Run) -> float:
+    """Microseconds of one run: the mean within a batch, the least of all batches."""
+    run()
+    start, count = time.perf_counter(), 0
+    while time.perf_counter() - start < SECONDS:
+        run()
+        count += 1
+    best = float("inf")
+    for _ in range(BATCHES):
+        start = time.perf_counter()
+        for _ in range(count):
+            run()
+        best = min(best, (time.perf_counter() - start) / count)
+    return best * 1e6
+
+
+def trivet_model(path: Path) -> HostModel:
+    return HostModel(driver.build(driver.load(path), driver.Settings()).data)
+
+
+def trivet_run(model: HostModel) -> Run:
+    """The C call alone: inputs are in the arena."""
+    rng = np.random.default_rng(0)
+    model.run([rng.integers(-128, 128, p.tensor.shape).astype(p.tensor.dtype.numpy) for p in model.plan.inputs])
+    function, pointer = model._library.trivet_run, ctypes.c_void_p(model._model.ctypes.data)
+    return lambda: function(pointer)
+
+
+def litert_run(path: Path, reference: bool) -> Run:
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType  # noqa: PLC0415
+
+    kind = OpResolverType.BUILTIN_REF if reference else OpResolverType.AUTO
+    interpreter = Interpreter(str(path), num_threads=1, experimental_op_resolver_type=kind)
+    interpreter.allocate_tensors()
+    rng = np.random.default_rng(0)
+    for detail in interpreter.get_input_details():
+        interpreter.set_tensor(detail["index"], rng.integers(-128, 128, detail["shape"]).astype(detail["dtype"]))
+    return interpreter.invoke
+
+
+def tigris_run(path: Path) -> Run:
+    from tigris.runtime import Session  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as directory:
+        plan = Path(directory) / "plan.tgrs"
+        command = [str(Path(sys.executable).with_name("tigris")), "compile", str(path), "-m", "4M", "-o", str(plan)]
+        subprocess.run(command, check=True, capture_output=True)
+        session = Session(plan)
+    rng = np.random.default_rng(0)
+    inputs = {i["name"]: rng.integers(-128, 128, i["shape"]).astype(i["dtype"]) for i in session.inputs}
+    return lambda: session.run(inputs)
+
+
+def rivals(path: Path) -> Iterator[tuple[str, Run]]:
+    if importlib.util.find_spec("ai_edge_litert"):
+        yield "XNNPACK", litert_run(path, reference=False)
+        yield "reference", litert_run(path, reference=True)
+    if importlib.util.find_spec("tigris"):
+        yield "TiGrIS", tigris_run(path)
+
+
+def print_layers(model: HostModel) -> None:
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(-128, 128, p.tensor.shape).astype(p.tensor.dtype.numpy) for p in model.plan.inputs]
+    for step, nanoseconds in zip(model.plan.steps, model.profile(inputs, 200), strict=True):
+        shapes = " ".join(str(list(model.plan.tensors[t].shape)) for t in (*step.inputs, *step.outputs))
+        print(f"    {nanoseconds / 1000:8.2f} us  {step.kernel:16} {shapes}")
+
+
+def core_count(library: ctypes.CDLL) -> int:
+    """How many sets of inner loops this processor has."""
+    library.trivet_core_s8_at.restype = ctypes.c_char_p
+    return next(i for i in range(9) if library.trivet_core_s8_at(ctypes.c_uint32(i)) is None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("networks", nargs="*", default=list(NETWORKS), metavar="network", help=", ".join(NETWORKS))
+    parser.add_argument("--layers", action="store_true", help="print the time of every step")
+    parser.add_argument("--cores", action="store_true", help="also time the slower sets of inner loops")
+    arguments = parser.parse_args()
+    for name in arguments.networks:
+        path = SHARED / "models" / "networks" / "tflite" / f"{NETWORKS[name]}.tflite"
+        model = trivet_model(path)
+        ours = shortest_us(trivet_run(model))
+        print(f"{name:8} trivet {ours:8.1f} us", end="")
+        for rival, run in rivals(path):
+            theirs = shortest_us(run)
+            print(f"   {rival} {theirs:8.1f} us = {theirs / ours:5.2f}x", end="", flush=True)
+        print()
+        if arguments.cores:
+            for core in range(core_count(model._library) - 1):
+                model._library.trivet_core_s8_choose(ctypes.c_uint32(core))
+                print(f"    inner loops {core}: {shortest_us(trivet_run(model)):8.1f} us")
+            model._library.trivet_core_s8_choose(ctypes.c_uint32(0xFFFFFFFF))
+        if arguments.layers:
+            print_layers(model)
+
+
+if __name__ == "__main__":
+    main()
