@@ -32,7 +32,7 @@ REQUANT_BLOBS = (
 )
 REQUANT_FIELDS = (
     Field("rounding", U32, "0: Q0.31; 1: f64, half away from zero; 2: f64, half to even"),
-    Field("left_shifts", U32, "1: some shift is positive"),
+    Field("shift_range", U32, "0: all shifts lie in -22..-1; 1: in -31..0; 2: in -31..30"),
     Field("out_zero", I32, "zero point of the result"),
     Field("lo", I32, "least stored result"),
     Field("hi", I32, "largest stored result"),
@@ -48,15 +48,21 @@ def requant_params(
     if numerics is Numerics.ONNX or as_double:
         rounding = ROUND_EVEN if numerics is Numerics.ONNX else ROUND_AWAY
         return params | {
-            "rounding": rounding, "left_shifts": 0, "multipliers": scales.astype("<f8"), "shifts": None,
+            "rounding": rounding, "shift_range": 0, "multipliers": scales.astype("<f8"), "shifts": None,
         }  # fmt: skip
     mantissas, shifts = quantize_multipliers(scales)
     return params | {
         "rounding": ROUND_Q31,
-        "left_shifts": int(bool((shifts > 0).any())),
+        "shift_range": _shift_range(shifts),
         "multipliers": mantissas.astype("<i4"),
         "shifts": shifts.astype(np.int8),
     }
+
+
+def _shift_range(shifts: npt.NDArray[np.int64]) -> int:
+    """`trivet_shifts` of core_s8.h: the narrowest range that holds them all."""
+    ranges = ((-22, -1), (-31, 0), (-31, 30))
+    return next(i for i, (lo, hi) in enumerate(ranges) if lo <= shifts.min() and shifts.max() <= hi)
 
 
 def folded_bias(

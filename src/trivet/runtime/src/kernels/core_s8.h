@@ -20,6 +20,13 @@ typedef enum trivet_rounding {
     TRIVET_ROUND_EVEN      /* float64 product, half to even */
 } trivet_rounding;
 
+/* Where all shifts of a layer lie. */
+typedef enum trivet_shifts {
+    TRIVET_SHIFTS_USUAL, /* in [-22, -1]: the two roundings become one 64-bit addition */
+    TRIVET_SHIFTS_RIGHT, /* in [-31, 0] */
+    TRIVET_SHIFTS_ANY    /* in [-31, 30] */
+} trivet_shifts;
+
 typedef struct trivet_requant_s8 {
     const int32_t *bias;
     const int32_t *mantissas; /* TRIVET_ROUND_Q31: 0, or in [2^30, 2^31) */
@@ -27,7 +34,7 @@ typedef struct trivet_requant_s8 {
     const double *scales;     /* the others */
     int32_t zero, lo, hi;
     uint32_t rounding;
-    bool left_shifts; /* some shift is positive */
+    uint32_t shift_range; /* trivet_shifts */
 } trivet_requant_s8;
 
 /* Part of the operand of a dot product: pixel p of a run reads it at data + p * stride. */

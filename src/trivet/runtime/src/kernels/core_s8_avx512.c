@@ -11,9 +11,18 @@
 /* The parameters of 16 channels. */
 typedef struct params16 {
     __m512i bias, mantissa, odd_mantissa, left, right, mask, half;
+    __m512i even_nudge, odd_nudge; /* the usual shifts: both roundings and the zero point */
 } params16;
 
-INLINE params16 params_of(__m512i bias, __m512i mantissa, __m512i shift) {
+/* 2^30 + 2^(30 + e) + zero * 2^(31 + e) for shifts of e to the right. */
+INLINE __m512i nudge_of(__m512i right, int32_t zero) {
+    const __m512i one = _mm512_set1_epi64(1);
+    __m512i half = _mm512_sllv_epi64(one, _mm512_add_epi64(right, _mm512_set1_epi64(30)));
+    __m512i offset = _mm512_sllv_epi64(_mm512_set1_epi64(zero), _mm512_add_epi64(right, _mm512_set1_epi64(31)));
+    return _mm512_add_epi64(_mm512_add_epi64(half, offset), _mm512_set1_epi64(1 << 30));
+}
+
+INLINE params16 params_of(__m512i bias, __m512i mantissa, __m512i shift, int32_t out_zero) {
     const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi32(1);
     params16 p;
     p.bias = bias;
@@ -23,38 +32,81 @@ INLINE params16 params_of(__m512i bias, __m512i mantissa, __m512i shift) {
     p.right = _mm512_max_epi32(_mm512_sub_epi32(zero, shift), zero);
     p.mask = _mm512_sub_epi32(_mm512_sllv_epi32(one, p.right), one);
     p.half = _mm512_srli_epi32(p.mask, 1);
+    p.even_nudge = nudge_of(_mm512_and_si512(p.right, _mm512_set1_epi64(31)), out_zero);
+    p.odd_nudge = nudge_of(_mm512_srli_epi64(p.right, 32), out_zero);
     return p;
 }
 
 INLINE params16 load_params(const trivet_requant_s8 *r, uint32_t channel, __mmask16 some) {
     __m512i bias = _mm512_maskz_loadu_epi32(some, r->bias + channel);
     if (r->rounding != TRIVET_ROUND_Q31) {
-        return params_of(bias, _mm512_setzero_si512(), _mm512_setzero_si512());
+        return params_of(bias, _mm512_setzero_si512(), _mm512_setzero_si512(), 0);
     }
     return params_of(bias, _mm512_maskz_loadu_epi32(some, r->mantissas + channel),
-                     _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(some, r->shifts + channel)));
+                     _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(some, r->shifts + channel)), r->zero);
 }
 
-/* trivet_requantize_s8 with TRIVET_ROUND_Q31, before the output zero point. */
-INLINE __m512i rescale(__m512i sum, const params16 *p, bool left) {
-    const __m512i nudge = _mm512_set1_epi64(1 << 30);
-    if (left) {
-        sum = _mm512_sllv_epi32(sum, p->left);
+/* How the sums of a layer are rescaled. */
+typedef enum manner {
+    MANNER_RELU,  /* usual shifts, and no result lies below the zero point */
+    MANNER_USUAL, /* usual shifts */
+    MANNER_ANY,
+    MANNER_FLOAT  /* not Q0.31 */
+} manner;
+
+INLINE manner manner_of(const trivet_requant_s8 *r) {
+    if (r->rounding != TRIVET_ROUND_Q31) {
+        return MANNER_FLOAT;
     }
+    if (r->shift_range != TRIVET_SHIFTS_USUAL) {
+        return MANNER_ANY;
+    }
+    return r->lo >= r->zero ? MANNER_RELU : MANNER_USUAL;
+}
+
+/* A doubling high multiply and a rounding shift by e >= 1, floor((floor((x*m + 2^30) / 2^31) + 2^(e-1) - s) / 2^e) with
+ * s = 1 for negative x, is floor((x*m + 2^30 + 2^(30+e) - s * 2^31) / 2^(31+e)): one addition, one shift. Where results
+ * below the zero point are clamped, s makes no difference. */
+INLINE __m512i rescale_usual(__m512i sum, const params16 *p, bool relu) {
+    __m512i even = _mm512_mul_epi32(sum, p->mantissa);
+    __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(sum, 32), p->odd_mantissa);
+    if (!relu) {
+        const __m512i one = _mm512_set1_epi64(-(INT64_C(1) << 31));
+        __mmask8 even_negative = _mm512_movepi64_mask(even), odd_negative = _mm512_movepi64_mask(odd);
+        even = _mm512_mask_add_epi64(even, even_negative, even, one);
+        odd = _mm512_mask_add_epi64(odd, odd_negative, odd, one);
+    }
+    even = _mm512_add_epi64(even, p->even_nudge);
+    odd = _mm512_add_epi64(odd, p->odd_nudge);
+    __m512i high = _mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB);
+    return _mm512_srav_epi32(high, _mm512_sub_epi32(p->right, _mm512_set1_epi32(1)));
+}
+
+/* The general form, with shifts of any direction. */
+INLINE __m512i rescale_any(__m512i sum, const params16 *p, int32_t zero) {
+    const __m512i nudge = _mm512_set1_epi64(1 << 30);
+    sum = _mm512_sllv_epi32(sum, p->left);
     __m512i even = _mm512_add_epi64(_mm512_mul_epi32(sum, p->mantissa), nudge);
     __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(sum, 32), p->odd_mantissa), nudge);
     __m512i high = _mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 31), _mm512_slli_epi64(odd, 1));
     __mmask16 up = _mm512_cmpgt_epi32_mask(_mm512_and_si512(high, p->mask),
                                            _mm512_sub_epi32(p->half, _mm512_srai_epi32(high, 31)));
     high = _mm512_srav_epi32(high, p->right);
-    return _mm512_mask_sub_epi32(high, up, high, _mm512_set1_epi32(-1));
+    high = _mm512_mask_sub_epi32(high, up, high, _mm512_set1_epi32(-1));
+    /* Far from the ends of int32, so that the zero point can be added; the clamp is nearer. */
+    high = _mm512_min_epi32(_mm512_max_epi32(high, _mm512_set1_epi32(-(1 << 20))), _mm512_set1_epi32(1 << 20));
+    return _mm512_add_epi32(high, _mm512_set1_epi32(zero));
 }
 
-/* Zero point, clamp and narrowing of 16 rescaled sums. */
+/* Sums as stored integers, before the clamp. */
+INLINE __m512i rescale(__m512i sum, const params16 *p, int32_t zero, manner how) {
+    return how == MANNER_ANY ? rescale_any(sum, p, zero) : rescale_usual(sum, p, how == MANNER_RELU);
+}
+
+/* Clamp and narrowing of 16 rescaled sums. */
 INLINE __m128i narrow(__m512i v, const trivet_requant_s8 *r) {
-    __m256i words = _mm256_adds_epi16(_mm512_cvtsepi32_epi16(v), _mm256_set1_epi16((int16_t)r->zero));
-    words = _mm256_max_epi16(words, _mm256_set1_epi16((int16_t)r->lo));
-    return _mm256_cvtsepi16_epi8(_mm256_min_epi16(words, _mm256_set1_epi16((int16_t)r->hi)));
+    v = _mm512_max_epi32(v, _mm512_set1_epi32(r->lo));
+    return _mm512_cvtepi32_epi8(_mm512_min_epi32(v, _mm512_set1_epi32(r->hi)));
 }
 
 INLINE int32_t load_word(const int8_t *x) {
@@ -94,12 +146,51 @@ typedef struct tile {
     size_t out_stride;
 } tile;
 
+typedef __m512i sums_of_tile[12][4];
+
+/* Requantizes and stores a tile. */
+INLINE void finish(const trivet_gemm_s8 *g, sums_of_tile acc, uint32_t pixel, const tile *t, const manner how,
+                   const uint32_t P, const uint32_t V) {
+    const trivet_requant_s8 *r = &g->requant;
+#pragma GCC unroll 4
+    for (uint32_t v = 0; v < V; v++) {
+        __mmask16 some = V == 1 ? t->some : 0xFFFF;
+        uint32_t channel = t->channel + v * TRIVET_LANES;
+        params16 params = load_params(r, channel, some);
+#pragma GCC unroll 12
+        for (uint32_t p = 0; p < P; p++) {
+            int8_t *out = t->out + (pixel + p) * t->out_stride + channel;
+            __m128i bytes = narrow(rescale(_mm512_add_epi32(acc[p][v], params.bias), &params, r->zero, how), r);
+            if (V == 1) {
+                _mm_mask_storeu_epi8(out, some, bytes);
+            } else {
+                _mm_storeu_si128((__m128i *)(void *)out, bytes);
+            }
+        }
+    }
+}
+
+/* The same by the portable code. */
+INLINE void finish_float(const trivet_gemm_s8 *g, sums_of_tile acc, uint32_t pixel, const tile *t, const uint32_t P,
+                         const uint32_t V) {
+    for (uint32_t v = 0; v < V; v++) {
+        uint32_t channel = t->channel + v * TRIVET_LANES, left = g->channels - channel;
+        params16 params = load_params(&g->requant, channel, V == 1 ? t->some : 0xFFFF);
+        for (uint32_t p = 0; p < P; p++) {
+            int32_t sums[TRIVET_LANES];
+            _mm512_storeu_si512(sums, _mm512_add_epi32(acc[p][v], params.bias));
+            trivet_requantize_s8(&g->requant, channel, sums, left < TRIVET_LANES ? left : TRIVET_LANES,
+                                 t->out + (pixel + p) * t->out_stride + channel);
+        }
+    }
+}
+
 /* One tile of P pixels and V vectors of channels. Weights are taken as unsigned, 128 too large: the operand's sum,
  * times 128 and the weights' zero point, is taken away again. */
 INLINE void multiply(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixel, const tile *t,
                      const int32_t *sums, const uint32_t P, const uint32_t V) {
     const __m512i flip = _mm512_set1_epi8(-128);
-    __m512i acc[12][4];
+    sums_of_tile acc;
 #pragma GCC unroll 12
     for (uint32_t p = 0; p < P; p++) {
 #pragma GCC unroll 4
@@ -130,31 +221,11 @@ INLINE void multiply(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments,
             }
         }
     }
-    const trivet_requant_s8 *r = &g->requant;
-    const bool exact = r->rounding == TRIVET_ROUND_Q31;
-#pragma GCC unroll 4
-    for (uint32_t v = 0; v < V; v++) {
-        __mmask16 some = V == 1 ? t->some : 0xFFFF;
-        uint32_t channel = t->channel + v * TRIVET_LANES;
-        params16 params = load_params(r, channel, some);
-#pragma GCC unroll 12
-        for (uint32_t p = 0; p < P; p++) {
-            int8_t *out = t->out + (pixel + p) * t->out_stride + channel;
-            __m512i sum = _mm512_add_epi32(acc[p][v], params.bias);
-            if (exact) {
-                __m128i bytes = narrow(rescale(sum, &params, r->left_shifts), r);
-                if (V == 1) {
-                    _mm_mask_storeu_epi8(out, some, bytes);
-                } else {
-                    _mm_storeu_si128((__m128i *)(void *)out, bytes);
-                }
-            } else {
-                int32_t sums16[TRIVET_LANES];
-                uint32_t left = g->channels - channel;
-                _mm512_storeu_si512(sums16, sum);
-                trivet_requantize_s8(r, channel, sums16, left < TRIVET_LANES ? left : TRIVET_LANES, out);
-            }
-        }
+    switch (manner_of(&g->requant)) {
+    case MANNER_RELU: finish(g, acc, pixel, t, MANNER_RELU, P, V); break;
+    case MANNER_USUAL: finish(g, acc, pixel, t, MANNER_USUAL, P, V); break;
+    case MANNER_ANY: finish(g, acc, pixel, t, MANNER_ANY, P, V); break;
+    default: finish_float(g, acc, pixel, t, P, V); break;
     }
 }
 
@@ -253,7 +324,7 @@ TARGET static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segmen
 #define CHANNEL_OF(half, lane) (8 * ((lane) / 4) + 4 * (half) + (lane) % 4)
 
 INLINE void pack_store(__m512i low, __m512i high, const trivet_requant_s8 *r, int8_t *out) {
-    __m512i words = _mm512_adds_epi16(_mm512_packs_epi32(low, high), SET_WORDS(r->zero));
+    __m512i words = _mm512_packs_epi32(low, high);
     words = _mm512_min_epi16(_mm512_max_epi16(words, SET_WORDS(r->lo)), SET_WORDS(r->hi));
     _mm256_storeu_si256((__m256i *)(void *)out, _mm512_cvtsepi16_epi8(words));
 }
@@ -261,7 +332,7 @@ INLINE void pack_store(__m512i low, __m512i high, const trivet_requant_s8 *r, in
 typedef params16 params_vector;
 #define LANES 16
 #define LOAD_SHIFTS(p) _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
-#define PARAMS(bias, mantissas, shifts) params_of(bias, mantissas, shifts)
+#define PARAMS(bias, mantissas, shifts, zero) params_of(bias, mantissas, shifts, zero)
 /* Of channels 0 to 15 and 16 to 31, those in the low and the high halves after unpacking. */
 #define LOW_LANES(a, b) _mm512_shuffle_i32x4(a, b, _MM_SHUFFLE(2, 0, 2, 0))
 #define HIGH_LANES(a, b) _mm512_shuffle_i32x4(a, b, _MM_SHUFFLE(3, 1, 3, 1))

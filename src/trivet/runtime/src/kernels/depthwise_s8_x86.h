@@ -36,15 +36,15 @@ INLINE VECTOR gather(const int8_t *data, size_t stride, uint32_t channels, uint3
 INLINE void set_params(unit *u, const trivet_requant_s8 *r) {
     u->bias[0] = LOW_LANES(LOAD(r->bias), LOAD(r->bias + LANES));
     u->bias[1] = HIGH_LANES(LOAD(r->bias), LOAD(r->bias + LANES));
-    u->params[0] = PARAMS(u->bias[0], SET_WORDS(0), SET_WORDS(0));
+    u->params[0] = PARAMS(u->bias[0], SET_WORDS(0), SET_WORDS(0), 0);
     u->params[1] = u->params[0];
     if (r->rounding == TRIVET_ROUND_Q31) {
         VECTOR mantissas[2] = {LOAD(r->mantissas), LOAD(r->mantissas + LANES)};
         VECTOR shifts[2] = {LOAD_SHIFTS(r->shifts), LOAD_SHIFTS(r->shifts + LANES)};
         u->params[0] =
-            PARAMS(u->bias[0], LOW_LANES(mantissas[0], mantissas[1]), LOW_LANES(shifts[0], shifts[1]));
+            PARAMS(u->bias[0], LOW_LANES(mantissas[0], mantissas[1]), LOW_LANES(shifts[0], shifts[1]), r->zero);
         u->params[1] =
-            PARAMS(u->bias[1], HIGH_LANES(mantissas[0], mantissas[1]), HIGH_LANES(shifts[0], shifts[1]));
+            PARAMS(u->bias[1], HIGH_LANES(mantissas[0], mantissas[1]), HIGH_LANES(shifts[0], shifts[1]), r->zero);
     }
 }
 
@@ -108,7 +108,7 @@ TARGET static void requantize_unit(const trivet_depthwise_s8 *g, const VECTOR su
 /* One unit at `pixel`: of one pixel, or of `pixels` neighbours, which are one run of bytes unless `gathered`. */
 INLINE void run_unit(const trivet_depthwise_s8 *g, const unit *u, const int8_t *const *taps, uint32_t pixel,
                      uint32_t channel, uint32_t channels, uint32_t pixels, bool gathered, uint32_t tap_count,
-                     int8_t *out) {
+                     const manner how, int8_t *out) {
     const size_t offset = pixel * g->stride + channel;
     VECTOR sums[2] = {u->bias[0], u->bias[1]};
 #pragma GCC unroll 5
@@ -119,13 +119,12 @@ INLINE void run_unit(const trivet_depthwise_s8 *g, const unit *u, const int8_t *
         sums[0] = MULTIPLY_ADD(sums[0], UNPACK_LOW(a, b), u->weights[t / 2][0]);
         sums[1] = MULTIPLY_ADD(sums[1], UNPACK_HIGH(a, b), u->weights[t / 2][1]);
     }
-    if (g->requant.rounding != TRIVET_ROUND_Q31) {
+    if (how == MANNER_FLOAT) {
         requantize_unit(g, sums, channel, channels, pixels, out);
         return;
     }
-    bool left = g->requant.left_shifts;
-    sums[0] = rescale(sums[0], &u->params[0], left);
-    sums[1] = rescale(sums[1], &u->params[1], left);
+    sums[0] = rescale(sums[0], &u->params[0], g->requant.zero, how);
+    sums[1] = rescale(sums[1], &u->params[1], g->requant.zero, how);
     if (pixels * channels == HALF_BYTES) {
         pack_store(sums[0], sums[1], &g->requant, out);
     } else {
@@ -145,23 +144,27 @@ typedef struct area {
 } area;
 
 INLINE void run_area(const trivet_depthwise_s8 *g, const unit *u, const area *a, uint32_t channels, uint32_t step,
-                     bool gathered, uint32_t tap_count) {
+                     bool gathered, uint32_t tap_count, const manner how) {
     for (uint32_t r = 0; r < a->rows; r++) {
         const int8_t *const *taps = a->taps + r * tap_count;
         int8_t *out = a->out + (size_t)r * a->pixels * g->channels + a->channel;
         for (uint32_t p = a->first; p < a->last; p += step) {
-            run_unit(g, u, taps, p, a->channel, channels, step, gathered, tap_count, out + (size_t)p * g->channels);
+            run_unit(g, u, taps, p, a->channel, channels, step, gathered, tap_count, how,
+                     out + (size_t)p * g->channels);
         }
     }
 }
 
-/* With the number of taps known where it is the usual one. */
+/* With everything known where it is usual: 3x3 taps before a ReLU, or without one. */
 INLINE void run_taps(const trivet_depthwise_s8 *g, const unit *u, const area *a, uint32_t channels, uint32_t step,
                      bool gathered) {
-    if (g->taps == 9) {
-        run_area(g, u, a, channels, step, gathered, 9);
+    const manner how = manner_of(&g->requant);
+    if (g->taps == 9 && how == MANNER_RELU) {
+        run_area(g, u, a, channels, step, gathered, 9, MANNER_RELU);
+    } else if (g->taps == 9 && how == MANNER_USUAL) {
+        run_area(g, u, a, channels, step, gathered, 9, MANNER_USUAL);
     } else {
-        run_area(g, u, a, channels, step, gathered, g->taps);
+        run_area(g, u, a, channels, step, gathered, g->taps, how);
     }
 }
 
@@ -196,7 +199,7 @@ TARGET static void full_unit(const trivet_depthwise_s8 *g, const area *a) {
 TARGET static void part_unit(const trivet_depthwise_s8 *g, const area *a) {
     unit u;
     fill_unit(&u, g, a->channel, g->channels - a->channel, 1);
-    run_area(g, &u, a, g->channels - a->channel, 1, true, g->taps);
+    run_area(g, &u, a, g->channels - a->channel, 1, true, g->taps, manner_of(&g->requant));
 }
 
 TARGET static void depthwise(const trivet_depthwise_s8 *g, const int8_t *const *taps, uint32_t rows, uint32_t pixels,

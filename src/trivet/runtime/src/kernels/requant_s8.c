@@ -3,8 +3,20 @@
 
 static bool shifts_are_sound(const trivet_requant_fields *f, uint32_t channels) {
     const int8_t *shifts = (const int8_t *)trivet_blob_data(f->constants, f->shifts);
+    int32_t least = f->shift_range == TRIVET_SHIFTS_USUAL ? -22 : -31;
+    int32_t most = f->shift_range == TRIVET_SHIFTS_USUAL ? -1 : f->shift_range == TRIVET_SHIFTS_RIGHT ? 0 : 30;
     for (uint32_t i = 0; i < channels; i++) {
-        if (shifts[i] < -31 || shifts[i] > (f->left_shifts ? 30 : 0)) {
+        if (shifts[i] < least || shifts[i] > most) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool mantissas_are_sound(const trivet_requant_fields *f, uint32_t channels) {
+    const int32_t *mantissas = (const int32_t *)(const void *)trivet_blob_data(f->constants, f->multipliers);
+    for (uint32_t i = 0; i < channels; i++) {
+        if (mantissas[i] < 0) {
             return false;
         }
     }
@@ -23,12 +35,12 @@ static bool scales_are_sound(const trivet_requant_fields *f, uint32_t channels) 
 
 bool trivet_requant_is_sound(const trivet_requant_fields *f, uint32_t channels, uint32_t biases) {
     if (f->lo > f->hi || f->lo < -128 || f->hi > 127 || f->zero < -128 || f->zero > 127 ||
-        f->rounding > TRIVET_ROUND_EVEN || f->bias->bytes != trivet_product(trivet_product(channels, biases), 4)) {
+        f->rounding > TRIVET_ROUND_EVEN || f->shift_range > TRIVET_SHIFTS_ANY || f->bias->bytes != trivet_product(trivet_product(channels, biases), 4)) {
         return false;
     }
     if (f->rounding == TRIVET_ROUND_Q31) {
         return f->multipliers->bytes == trivet_product(channels, 4) && f->shifts->bytes == channels &&
-               shifts_are_sound(f, channels);
+               shifts_are_sound(f, channels) && mantissas_are_sound(f, channels);
     }
     return f->multipliers->bytes == trivet_product(channels, 8) && scales_are_sound(f, channels);
 }

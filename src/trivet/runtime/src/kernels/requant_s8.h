@@ -9,12 +9,12 @@ typedef struct trivet_requant_fields {
     const uint8_t *constants;
     const trivet_blob *bias, *multipliers, *shifts;
     int32_t zero, lo, hi;
-    uint32_t rounding, left_shifts;
+    uint32_t rounding, shift_range;
 } trivet_requant_fields;
 
 #define TRIVET_REQUANT_FIELDS(p, constants)                                                                     \
     {(constants), &(p)->bias, &(p)->multipliers, &(p)->shifts, (p)->out_zero, (p)->lo, (p)->hi, (p)->rounding, \
-     (p)->left_shifts}
+     (p)->shift_range}
 
 /* The parameters of the channels from `channel` on; `bias` may start elsewhere. */
 static inline trivet_requant_s8 trivet_requant_at(const trivet_requant_fields *f, uint32_t channel, uint32_t bias) {
@@ -29,7 +29,7 @@ static inline trivet_requant_s8 trivet_requant_at(const trivet_requant_fields *f
     r.lo = f->lo;
     r.hi = f->hi;
     r.rounding = f->rounding;
-    r.left_shifts = f->left_shifts != 0;
+    r.shift_range = f->shift_range;
     return r;
 }
 
