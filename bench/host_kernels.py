@@ -1,9 +1,9 @@
 """Times whole networks on this machine: the C runtime against LiteRT (XNNPACK, reference) and TiGrIS.
 
-    python bench/host_kernels.py [--layers] [network ...]
+    python bench/host_kernels.py [--layers] [--cores] [network ...]
 
-One process, one thread, inputs set once: the least of several batches of runs, in microseconds, and ratios. The shared
-directory of networks lies beside the checkout, or where $TRIVET_SHARED says. What is not installed is left out.
+One process, one thread, inputs set once: the least of many short batches of runs, in microseconds, and ratios. The
+directory of shared networks lies beside the checkout, or where $TRIVET_SHARED says. What is not installed is left out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,27 +32,29 @@ NETWORKS = {
 }
 CHECKOUT = Path(__file__).resolve().parents[1]
 SHARED = Path(os.environ.get("TRIVET_SHARED", CHECKOUT.parent / "shared"))
-SECONDS = 0.15
-"""Length of one batch of runs."""
-BATCHES = 7
+SECONDS = 0.004
+"""Length of one batch of runs: short enough to fall between what else the machine does."""
+BATCHES = 60
 
 Run = Callable[[], object]
 
 
-def shortest_us(run: Run) -> float:
-    """Microseconds of one run: the mean within a batch, the least of all batches."""
-    run()
-    start, count = time.perf_counter(), 0
-    while time.perf_counter() - start < SECONDS:
+def shortest_us(runs: Sequence[Run]) -> list[float]:
+    """Microseconds of one run of each: the least mean of short batches, which take turns."""
+    counts = []
+    for run in runs:
         run()
-        count += 1
-    best = float("inf")
-    for _ in range(BATCHES):
         start = time.perf_counter()
-        for _ in range(count):
-            run()
-        best = min(best, (time.perf_counter() - start) / count)
-    return best * 1e6
+        run()
+        counts.append(max(1, int(SECONDS / (time.perf_counter() - start))))
+    best = [float("inf")] * len(runs)
+    for _ in range(BATCHES):
+        for i, (run, count) in enumerate(zip(runs, counts, strict=True)):
+            start = time.perf_counter()
+            for _ in range(count):
+                run()
+            best[i] = min(best[i], (time.perf_counter() - start) / count)
+    return [seconds * 1e6 for seconds in best]
 
 
 def trivet_model(path: Path) -> HostModel:
@@ -123,17 +125,14 @@ def main() -> None:
     for name in arguments.networks:
         path = SHARED / "models" / "networks" / "tflite" / f"{NETWORKS[name]}.tflite"
         model = trivet_model(path)
-        ours = shortest_us(trivet_run(model))
-        print(f"{name:8} trivet {ours:8.1f} us", end="")
-        for rival, run in rivals(path):
-            theirs = shortest_us(run)
-            print(f"   {rival} {theirs:8.1f} us = {theirs / ours:5.2f}x", end="", flush=True)
-        print()
+        others = dict(rivals(path))
+        ours, *theirs = shortest_us([trivet_run(model), *others.values()])
+        ratios = (f"{rival} {us:.1f} us ({us / ours:.2f}x)" for rival, us in zip(others, theirs, strict=True))
+        print(f"{name}: trivet {ours:.1f} us, {', '.join(ratios)}", flush=True)
         if arguments.cores:
-            for core in range(core_count(model._library) - 1):
+            for core in range(core_count(model._library)):
                 model._library.trivet_core_s8_choose(ctypes.c_uint32(core))
-                print(f"    inner loops {core}: {shortest_us(trivet_run(model)):8.1f} us")
-            model._library.trivet_core_s8_choose(ctypes.c_uint32(0xFFFFFFFF))
+                print(f"    inner loops {core}: {shortest_us([trivet_run(model)])[0]:.1f} us")
         if arguments.layers:
             print_layers(model)
 

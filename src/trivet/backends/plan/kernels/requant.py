@@ -32,7 +32,7 @@ REQUANT_BLOBS = (
 )
 REQUANT_FIELDS = (
     Field("rounding", U32, "0: Q0.31; 1: f64, half away from zero; 2: f64, half to even"),
-    Field("shift_range", U32, "0: all shifts lie in -22..-1; 1: in -31..0; 2: in -31..30"),
+    Field("shift_range", U32, "0: all shifts lie in -31..-1; 1: in -31..30"),
     Field("out_zero", I32, "zero point of the result"),
     Field("lo", I32, "least stored result"),
     Field("hi", I32, "largest stored result"),
@@ -51,18 +51,13 @@ def requant_params(
             "rounding": rounding, "shift_range": 0, "multipliers": scales.astype("<f8"), "shifts": None,
         }  # fmt: skip
     mantissas, shifts = quantize_multipliers(scales)
+    shifts = np.where(mantissas == 0, -1, shifts)  # any shift of zero will do: one that is usual
     return params | {
         "rounding": ROUND_Q31,
-        "shift_range": _shift_range(shifts),
+        "shift_range": int(bool((shifts >= 0).any())),
         "multipliers": mantissas.astype("<i4"),
         "shifts": shifts.astype(np.int8),
     }
-
-
-def _shift_range(shifts: npt.NDArray[np.int64]) -> int:
-    """`trivet_shifts` of core_s8.h: the narrowest range that holds them all."""
-    ranges = ((-22, -1), (-31, 0), (-31, 30))
-    return next(i for i, (lo, hi) in enumerate(ranges) if lo <= shifts.min() and shifts.max() <= hi)
 
 
 def folded_bias(

@@ -16,6 +16,8 @@
 #define PATCH_BYTES TRIVET_CONV_PATCH_BYTES
 #endif
 #define MAX_SEGMENTS 32u
+#define LEAST_SEGMENT 16u /* shorter ones are faster when they are copied */
+#define ROWS_BYTES (PATCH_BYTES / 2)
 #define SLACK 16u /* copies may write so many bytes too many */
 
 typedef struct job {
@@ -29,6 +31,7 @@ typedef struct job {
     trivet_range interior;
     int8_t *patch;
     uint32_t patch_pixels;
+    uint32_t padded_width; /* columns that the windows of a row cover, padding included */
 } job;
 
 static uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
@@ -46,7 +49,7 @@ static void choose_segments(job *j) {
         j->segments = (uint32_t)p->kernel_h * p->kernel_w;
         j->segment_bytes = j->group_inputs;
     }
-    if (j->segments > MAX_SEGMENTS) {
+    if (j->segments > MAX_SEGMENTS || (j->segments > 1 && j->segment_bytes < LEAST_SEGMENT)) {
         j->segments = 0;
     }
 }
@@ -65,6 +68,7 @@ static void set_up(job *j, const trivet_call *call, int8_t *stack) {
     j->interior =
         trivet_interior(p->in_width, p->out_width, p->stride_w, p->pad_left, (p->kernel_w - 1u) * p->dilation_w + 1);
     choose_segments(j);
+    j->padded_width = (p->out_width - 1) * p->stride_w + (p->kernel_w - 1u) * p->dilation_w + 1;
     bool fits = j->padded <= PATCH_BYTES;
     j->patch = fits ? stack : (int8_t *)call->scratch;
     j->patch_pixels = fits ? PATCH_BYTES / j->padded : 1;
@@ -164,6 +168,66 @@ static void run_copied(const job *j, uint32_t oy, uint32_t ox, uint32_t pixels, 
             done += count;
         }
     }
+}
+
+/* One row of the operand with the padding that windows reach. */
+static void copy_row(const job *j, int8_t *to, const int8_t *row) {
+    const trivet_conv_s8_record *p = j->p;
+    uint32_t left = trivet_minimum(p->pad_left, j->padded_width);
+    uint32_t inside = row == NULL ? 0 : trivet_minimum(j->padded_width - left, p->in_width);
+    size_t start = (size_t)left * p->in_channels, bytes = (size_t)inside * p->in_channels;
+    memset(to, p->in_zero, start);
+    if (bytes > 0) {
+        memcpy(to + start, row, bytes);
+    }
+    memset(to + start + bytes, p->in_zero, (size_t)j->padded_width * p->in_channels - start - bytes);
+}
+
+/* The windows of a whole row from padded rows `pitch` bytes apart, `unit` (8 or 16) bytes at a time: what is copied
+ * too much is overwritten by what follows, and the tail of a window meets weights without effect. */
+static inline void cut_windows(const job *j, int8_t *to, const int8_t *rows, size_t pitch, const uint32_t unit) {
+    const trivet_conv_s8_record *p = j->p;
+    const size_t step = (size_t)p->stride_w * p->in_channels;
+    const uint32_t bytes = p->kernel_w * p->in_channels, kernel_h = p->kernel_h;
+    for (uint32_t ox = 0; ox < p->out_width; ox++, to += j->padded) {
+        const int8_t *from = rows + ox * step;
+        int8_t *end = to;
+        memset(to + j->padded - 4, 0, 4);
+        for (uint32_t ky = 0; ky < kernel_h; ky++, from += pitch, end += bytes) {
+            memcpy(end, from, unit);
+            for (uint32_t i = unit; i < bytes; i += unit) {
+                memcpy(end + i, from + i, unit);
+            }
+        }
+    }
+}
+
+/* Rows whose windows are cut from rows copied with their padding. Returns the number of rows made, or 0 where those do
+ * not fit. */
+static uint32_t run_cut(const job *j, uint32_t row, uint32_t rows) {
+    const trivet_conv_s8_record *p = j->p;
+    int8_t padded[ROWS_BYTES + SLACK];
+    const size_t pitch = (size_t)j->padded_width * p->in_channels;
+    uint32_t run = trivet_minimum(trivet_contiguous_rows(j->y, row, rows), j->patch_pixels / p->out_width);
+    if (p->groups != 1 || p->dilation_w != 1 || run == 0 || pitch > ROWS_BYTES / p->kernel_h) {
+        return 0;
+    }
+    for (uint32_t r = 0; r < run; r++) {
+        int8_t *to = j->patch + (size_t)r * p->out_width * j->padded;
+        for (uint32_t ky = 0; ky < p->kernel_h; ky++) {
+            int32_t iy = (int32_t)((row + r) * p->stride_h + ky * p->dilation_h) - p->pad_top;
+            copy_row(j, padded + ky * pitch, (const int8_t *)trivet_window_row(j->x, iy));
+        }
+        if (p->kernel_w * p->in_channels <= 8) {
+            cut_windows(j, to, padded, pitch, 8);
+        } else {
+            cut_windows(j, to, padded, pitch, 16);
+        }
+    }
+    trivet_gemm_s8 g = group_gemm(j, 0);
+    trivet_segment_s8 segment = {j->patch, j->padded, 0};
+    trivet_core_s8_get()->gemm(&g, &segment, run * p->out_width, (int8_t *)trivet_row(j->y, row), p->out_channels);
+    return run;
 }
 
 /* Segments of the windows of (oy, ox) and of the pixels after it, which lie inside the operand's columns; rows beyond
@@ -273,6 +337,9 @@ trivet_status trivet_conv_s8_run(const trivet_call *call, uint32_t row, uint32_t
         uint32_t run = run_span(&j, row, rows);
         if (run == 0) {
             run = run_column(&j, row, rows);
+        }
+        if (run == 0 && j.segments == 0) {
+            run = run_cut(&j, row, rows);
         }
         if (run == 0) {
             run_row(&j, row);

@@ -22,8 +22,7 @@ typedef enum trivet_rounding {
 
 /* Where all shifts of a layer lie. */
 typedef enum trivet_shifts {
-    TRIVET_SHIFTS_USUAL, /* in [-22, -1]: the two roundings become one 64-bit addition */
-    TRIVET_SHIFTS_RIGHT, /* in [-31, 0] */
+    TRIVET_SHIFTS_USUAL, /* in [-31, -1]: the two roundings become one 64-bit addition */
     TRIVET_SHIFTS_ANY    /* in [-31, 30] */
 } trivet_shifts;
 

@@ -11,7 +11,7 @@
 /* The parameters of 8 channels. */
 typedef struct params8 {
     __m256i bias, mantissa, odd_mantissa, left, right, mask, half;
-    __m256i even_nudge, odd_nudge; /* the usual shifts: both roundings and the zero point */
+    __m256i even_nudge, odd_nudge; /* the usual shifts: both roundings */
 } params8;
 
 INLINE __m256i load_ints(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)(const void *)p); }
@@ -20,14 +20,13 @@ INLINE __m256i load_shifts(const int8_t *p) {
     return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
 }
 
-/* 2^30 + 2^(30 + e) + zero * 2^(31 + e) for shifts of e to the right. */
-INLINE __m256i nudge_of(__m256i right, int32_t zero) {
+/* 2^30 + 2^(30 + e) for shifts of e to the right. */
+INLINE __m256i nudge_of(__m256i right) {
     __m256i half = _mm256_sllv_epi64(_mm256_set1_epi64x(1), _mm256_add_epi64(right, _mm256_set1_epi64x(30)));
-    __m256i offset = _mm256_sllv_epi64(_mm256_set1_epi64x(zero), _mm256_add_epi64(right, _mm256_set1_epi64x(31)));
-    return _mm256_add_epi64(_mm256_add_epi64(half, offset), _mm256_set1_epi64x(1 << 30));
+    return _mm256_add_epi64(half, _mm256_set1_epi64x(1 << 30));
 }
 
-INLINE params8 params_of(__m256i bias, __m256i mantissa, __m256i shift, int32_t out_zero) {
+INLINE params8 params_of(__m256i bias, __m256i mantissa, __m256i shift) {
     params8 p;
     p.bias = bias;
     p.mantissa = mantissa;
@@ -36,8 +35,8 @@ INLINE params8 params_of(__m256i bias, __m256i mantissa, __m256i shift, int32_t 
     p.right = _mm256_max_epi32(_mm256_sub_epi32(_mm256_setzero_si256(), shift), _mm256_setzero_si256());
     p.mask = _mm256_sub_epi32(_mm256_sllv_epi32(_mm256_set1_epi32(1), p.right), _mm256_set1_epi32(1));
     p.half = _mm256_srli_epi32(p.mask, 1);
-    p.even_nudge = nudge_of(_mm256_and_si256(p.right, _mm256_set1_epi64x(31)), out_zero);
-    p.odd_nudge = nudge_of(_mm256_srli_epi64(p.right, 32), out_zero);
+    p.even_nudge = nudge_of(_mm256_and_si256(p.right, _mm256_set1_epi64x(31)));
+    p.odd_nudge = nudge_of(_mm256_srli_epi64(p.right, 32));
     return p;
 }
 
@@ -46,7 +45,7 @@ INLINE params8 load_params(const trivet_requant_s8 *r, uint32_t channel, uint32_
     const bool q31 = r->rounding == TRIVET_ROUND_Q31;
     if (q31 && count >= 8) {
         return params_of(load_ints(r->bias + channel), load_ints(r->mantissas + channel),
-                         load_shifts(r->shifts + channel), r->zero);
+                         load_shifts(r->shifts + channel));
     }
     int32_t bias[8] = {0}, mantissas[8] = {0};
     int8_t shifts[8] = {0};
@@ -55,7 +54,7 @@ INLINE params8 load_params(const trivet_requant_s8 *r, uint32_t channel, uint32_
         mantissas[i] = q31 ? r->mantissas[channel + i] : 0;
         shifts[i] = (int8_t)(q31 ? r->shifts[channel + i] : 0);
     }
-    return params_of(load_ints(bias), load_ints(mantissas), load_shifts(shifts), r->zero);
+    return params_of(load_ints(bias), load_ints(mantissas), load_shifts(shifts));
 }
 
 /* How the sums of a layer are rescaled: see core_s8_avx512.c. */
@@ -86,7 +85,7 @@ INLINE __m256i rescale_usual(__m256i sum, const params8 *p, bool relu) {
     return _mm256_srav_epi32(high, _mm256_sub_epi32(p->right, _mm256_set1_epi32(1)));
 }
 
-INLINE __m256i rescale_any(__m256i sum, const params8 *p, int32_t zero) {
+INLINE __m256i rescale_any(__m256i sum, const params8 *p) {
     const __m256i nudge = _mm256_set1_epi64x(1 << 30);
     sum = _mm256_sllv_epi32(sum, p->left);
     __m256i even = _mm256_add_epi64(_mm256_mul_epi32(sum, p->mantissa), nudge);
@@ -94,18 +93,17 @@ INLINE __m256i rescale_any(__m256i sum, const params8 *p, int32_t zero) {
     __m256i high = _mm256_blend_epi32(_mm256_srli_epi64(even, 31), _mm256_slli_epi64(odd, 1), 0xAA);
     __m256i up = _mm256_cmpgt_epi32(_mm256_and_si256(high, p->mask),
                                     _mm256_sub_epi32(p->half, _mm256_srai_epi32(high, 31)));
-    high = _mm256_sub_epi32(_mm256_srav_epi32(high, p->right), up);
-    high = _mm256_min_epi32(_mm256_max_epi32(high, _mm256_set1_epi32(-(1 << 20))), _mm256_set1_epi32(1 << 20));
-    return _mm256_add_epi32(high, _mm256_set1_epi32(zero));
+    return _mm256_sub_epi32(_mm256_srav_epi32(high, p->right), up);
 }
 
-/* Sums as stored integers, before the clamp. */
-INLINE __m256i rescale(__m256i sum, const params8 *p, int32_t zero, manner how) {
-    return how == MANNER_ANY ? rescale_any(sum, p, zero) : rescale_usual(sum, p, how == MANNER_RELU);
+/* Sums at the output's scale, before the zero point. */
+INLINE __m256i rescale(__m256i sum, const params8 *p, manner how) {
+    return how == MANNER_ANY ? rescale_any(sum, p) : rescale_usual(sum, p, how == MANNER_RELU);
 }
 
-/* Clamp and narrowing of 16 words. */
+/* Zero point, clamp and narrowing of 16 words. */
 INLINE __m128i narrow(__m256i words, const trivet_requant_s8 *r) {
+    words = _mm256_adds_epi16(words, _mm256_set1_epi16((int16_t)r->zero));
     words = _mm256_max_epi16(words, _mm256_set1_epi16((int16_t)r->lo));
     words = _mm256_min_epi16(words, _mm256_set1_epi16((int16_t)r->hi));
     return _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
@@ -159,8 +157,8 @@ INLINE void finish(const trivet_gemm_s8 *g, const block *b, __m256i low, __m256i
         return;
     }
     const manner how = manner_of(r);
-    low = rescale(low, &params[0], r->zero, how);
-    high = rescale(high, &params[1], r->zero, how);
+    low = rescale(low, &params[0], how);
+    high = rescale(high, &params[1], how);
     __m128i bytes = narrow(_mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), _MM_SHUFFLE(3, 1, 2, 0)), r);
     if (b->count == TRIVET_LANES) {
         _mm_storeu_si128((__m128i *)(void *)out, bytes);
@@ -253,7 +251,7 @@ TARGET static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segmen
 #define STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
 #define LOAD(p) load_ints(p)
 #define LOAD_SHIFTS(p) load_shifts(p)
-#define PARAMS(bias, mantissas, shifts, zero) params_of(bias, mantissas, shifts, zero)
+#define PARAMS(bias, mantissas, shifts) params_of(bias, mantissas, shifts)
 /* Of channels 0 to 7 and 8 to 15, those in the low and the high halves after unpacking. */
 #define LOW_LANES(a, b) _mm256_permute2x128_si256(a, b, 0x20)
 #define HIGH_LANES(a, b) _mm256_permute2x128_si256(a, b, 0x31)

@@ -11,18 +11,16 @@
 /* The parameters of 16 channels. */
 typedef struct params16 {
     __m512i bias, mantissa, odd_mantissa, left, right, mask, half;
-    __m512i even_nudge, odd_nudge; /* the usual shifts: both roundings and the zero point */
+    __m512i even_nudge, odd_nudge; /* the usual shifts: both roundings */
 } params16;
 
-/* 2^30 + 2^(30 + e) + zero * 2^(31 + e) for shifts of e to the right. */
-INLINE __m512i nudge_of(__m512i right, int32_t zero) {
-    const __m512i one = _mm512_set1_epi64(1);
-    __m512i half = _mm512_sllv_epi64(one, _mm512_add_epi64(right, _mm512_set1_epi64(30)));
-    __m512i offset = _mm512_sllv_epi64(_mm512_set1_epi64(zero), _mm512_add_epi64(right, _mm512_set1_epi64(31)));
-    return _mm512_add_epi64(_mm512_add_epi64(half, offset), _mm512_set1_epi64(1 << 30));
+/* 2^30 + 2^(30 + e) for shifts of e to the right. */
+INLINE __m512i nudge_of(__m512i right) {
+    __m512i half = _mm512_sllv_epi64(_mm512_set1_epi64(1), _mm512_add_epi64(right, _mm512_set1_epi64(30)));
+    return _mm512_add_epi64(half, _mm512_set1_epi64(1 << 30));
 }
 
-INLINE params16 params_of(__m512i bias, __m512i mantissa, __m512i shift, int32_t out_zero) {
+INLINE params16 params_of(__m512i bias, __m512i mantissa, __m512i shift) {
     const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi32(1);
     params16 p;
     p.bias = bias;
@@ -32,18 +30,18 @@ INLINE params16 params_of(__m512i bias, __m512i mantissa, __m512i shift, int32_t
     p.right = _mm512_max_epi32(_mm512_sub_epi32(zero, shift), zero);
     p.mask = _mm512_sub_epi32(_mm512_sllv_epi32(one, p.right), one);
     p.half = _mm512_srli_epi32(p.mask, 1);
-    p.even_nudge = nudge_of(_mm512_and_si512(p.right, _mm512_set1_epi64(31)), out_zero);
-    p.odd_nudge = nudge_of(_mm512_srli_epi64(p.right, 32), out_zero);
+    p.even_nudge = nudge_of(_mm512_and_si512(p.right, _mm512_set1_epi64(31)));
+    p.odd_nudge = nudge_of(_mm512_srli_epi64(p.right, 32));
     return p;
 }
 
 INLINE params16 load_params(const trivet_requant_s8 *r, uint32_t channel, __mmask16 some) {
     __m512i bias = _mm512_maskz_loadu_epi32(some, r->bias + channel);
     if (r->rounding != TRIVET_ROUND_Q31) {
-        return params_of(bias, _mm512_setzero_si512(), _mm512_setzero_si512(), 0);
+        return params_of(bias, _mm512_setzero_si512(), _mm512_setzero_si512());
     }
     return params_of(bias, _mm512_maskz_loadu_epi32(some, r->mantissas + channel),
-                     _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(some, r->shifts + channel)), r->zero);
+                     _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(some, r->shifts + channel)));
 }
 
 /* How the sums of a layer are rescaled. */
@@ -83,7 +81,7 @@ INLINE __m512i rescale_usual(__m512i sum, const params16 *p, bool relu) {
 }
 
 /* The general form, with shifts of any direction. */
-INLINE __m512i rescale_any(__m512i sum, const params16 *p, int32_t zero) {
+INLINE __m512i rescale_any(__m512i sum, const params16 *p) {
     const __m512i nudge = _mm512_set1_epi64(1 << 30);
     sum = _mm512_sllv_epi32(sum, p->left);
     __m512i even = _mm512_add_epi64(_mm512_mul_epi32(sum, p->mantissa), nudge);
@@ -92,21 +90,18 @@ INLINE __m512i rescale_any(__m512i sum, const params16 *p, int32_t zero) {
     __mmask16 up = _mm512_cmpgt_epi32_mask(_mm512_and_si512(high, p->mask),
                                            _mm512_sub_epi32(p->half, _mm512_srai_epi32(high, 31)));
     high = _mm512_srav_epi32(high, p->right);
-    high = _mm512_mask_sub_epi32(high, up, high, _mm512_set1_epi32(-1));
-    /* Far from the ends of int32, so that the zero point can be added; the clamp is nearer. */
-    high = _mm512_min_epi32(_mm512_max_epi32(high, _mm512_set1_epi32(-(1 << 20))), _mm512_set1_epi32(1 << 20));
-    return _mm512_add_epi32(high, _mm512_set1_epi32(zero));
+    return _mm512_mask_sub_epi32(high, up, high, _mm512_set1_epi32(-1));
 }
 
-/* Sums as stored integers, before the clamp. */
-INLINE __m512i rescale(__m512i sum, const params16 *p, int32_t zero, manner how) {
-    return how == MANNER_ANY ? rescale_any(sum, p, zero) : rescale_usual(sum, p, how == MANNER_RELU);
+/* Sums at the output's scale, before the zero point. */
+INLINE __m512i rescale(__m512i sum, const params16 *p, manner how) {
+    return how == MANNER_ANY ? rescale_any(sum, p) : rescale_usual(sum, p, how == MANNER_RELU);
 }
 
-/* Clamp and narrowing of 16 rescaled sums. */
+/* Zero point, clamp and narrowing of 16 rescaled sums. */
 INLINE __m128i narrow(__m512i v, const trivet_requant_s8 *r) {
-    v = _mm512_max_epi32(v, _mm512_set1_epi32(r->lo));
-    return _mm512_cvtepi32_epi8(_mm512_min_epi32(v, _mm512_set1_epi32(r->hi)));
+    v = _mm512_min_epi32(_mm512_max_epi32(v, _mm512_set1_epi32(r->lo - r->zero)), _mm512_set1_epi32(r->hi - r->zero));
+    return _mm_add_epi8(_mm512_cvtepi32_epi8(v), _mm_set1_epi8((int8_t)r->zero));
 }
 
 INLINE int32_t load_word(const int8_t *x) {
@@ -144,6 +139,8 @@ typedef struct tile {
     __mmask16 some;
     int8_t *out;
     size_t out_stride;
+    const int32_t *sums;   /* of each pixel: where sums of tiles start, or */
+    __m512i correction[4]; /* of each channel */
 } tile;
 
 typedef __m512i sums_of_tile[12][4];
@@ -160,7 +157,7 @@ INLINE void finish(const trivet_gemm_s8 *g, sums_of_tile acc, uint32_t pixel, co
 #pragma GCC unroll 12
         for (uint32_t p = 0; p < P; p++) {
             int8_t *out = t->out + (pixel + p) * t->out_stride + channel;
-            __m128i bytes = narrow(rescale(_mm512_add_epi32(acc[p][v], params.bias), &params, r->zero, how), r);
+            __m128i bytes = narrow(rescale(_mm512_add_epi32(acc[p][v], params.bias), &params, how), r);
             if (V == 1) {
                 _mm_mask_storeu_epi8(out, some, bytes);
             } else {
@@ -170,38 +167,49 @@ INLINE void finish(const trivet_gemm_s8 *g, sums_of_tile acc, uint32_t pixel, co
     }
 }
 
-/* The same by the portable code. */
-INLINE void finish_float(const trivet_gemm_s8 *g, sums_of_tile acc, uint32_t pixel, const tile *t, const uint32_t P,
-                         const uint32_t V) {
+/* The same for unusual layers: one vector after the other. */
+TARGET static void finish_vector(const trivet_gemm_s8 *g, __m512i sum, uint32_t channel, __mmask16 some, int8_t *out) {
+    const trivet_requant_s8 *r = &g->requant;
+    params16 params = load_params(r, channel, some);
+    sum = _mm512_add_epi32(sum, params.bias);
+    if (r->rounding == TRIVET_ROUND_Q31) {
+        _mm_mask_storeu_epi8(out, some, narrow(rescale_any(sum, &params), r));
+        return;
+    }
+    int32_t sums[TRIVET_LANES];
+    uint32_t left = g->channels - channel;
+    _mm512_storeu_si512(sums, sum);
+    trivet_requantize_s8(r, channel, sums, left < TRIVET_LANES ? left : TRIVET_LANES, out);
+}
+
+INLINE void finish_slowly(const trivet_gemm_s8 *g, sums_of_tile acc, uint32_t pixel, const tile *t, const uint32_t P,
+                          const uint32_t V) {
     for (uint32_t v = 0; v < V; v++) {
-        uint32_t channel = t->channel + v * TRIVET_LANES, left = g->channels - channel;
-        params16 params = load_params(&g->requant, channel, V == 1 ? t->some : 0xFFFF);
+        uint32_t channel = t->channel + v * TRIVET_LANES;
         for (uint32_t p = 0; p < P; p++) {
-            int32_t sums[TRIVET_LANES];
-            _mm512_storeu_si512(sums, _mm512_add_epi32(acc[p][v], params.bias));
-            trivet_requantize_s8(&g->requant, channel, sums, left < TRIVET_LANES ? left : TRIVET_LANES,
-                                 t->out + (pixel + p) * t->out_stride + channel);
+            finish_vector(g, acc[p][v], channel, V == 1 ? t->some : 0xFFFF,
+                          t->out + (pixel + p) * t->out_stride + channel);
         }
     }
 }
 
-/* One tile of P pixels and V vectors of channels. Weights are taken as unsigned, 128 too large: the operand's sum,
- * times 128 and the weights' zero point, is taken away again. */
+/* One tile of P pixels and V vectors of channels. One factor must be unsigned, so it is taken 128 too large: either the
+ * operand (`flip_x`), which the sums of the weights correct, or the weights, which the sums of the operand correct. */
 INLINE void multiply(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixel, const tile *t,
-                     const int32_t *sums, const uint32_t P, const uint32_t V) {
+                     const bool flip_x, const uint32_t P, const uint32_t V) {
     const __m512i flip = _mm512_set1_epi8(-128);
     sums_of_tile acc;
 #pragma GCC unroll 12
     for (uint32_t p = 0; p < P; p++) {
 #pragma GCC unroll 4
         for (uint32_t v = 0; v < V; v++) {
-            acc[p][v] = _mm512_set1_epi32(sums[p]);
+            acc[p][v] = flip_x ? t->correction[v] : _mm512_set1_epi32(t->sums[pixel + p]);
         }
     }
     const int8_t *block = g->weights + (size_t)t->channel * g->steps * 4;
-    size_t block_bytes = (size_t)g->steps * TRIVET_LANES * 4;
+    const size_t block_bytes = (size_t)g->steps * TRIVET_LANES * 4;
     for (uint32_t i = 0; i < g->segment_count; i++) {
-        size_t stride = segments[i].stride;
+        const size_t stride = segments[i].stride;
         const int8_t *x = segments[i].data + pixel * stride;
         const int8_t *w = block + (size_t)segments[i].first_step * t->lanes * 4;
         for (uint32_t s = 0; s < g->segment_steps; s++, x += 4, w += t->lanes * 4) {
@@ -209,14 +217,16 @@ INLINE void multiply(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments,
 #pragma GCC unroll 4
             for (uint32_t v = 0; v < V; v++) {
                 weights[v] = V == 1 ? _mm512_maskz_loadu_epi32(t->some, w) : _mm512_loadu_si512(w + v * block_bytes);
-                weights[v] = _mm512_xor_si512(weights[v], flip);
+                weights[v] = flip_x ? weights[v] : _mm512_xor_si512(weights[v], flip);
             }
 #pragma GCC unroll 12
             for (uint32_t p = 0; p < P; p++) {
                 __m512i operand = _mm512_set1_epi32(load_word(x + p * stride));
+                operand = flip_x ? _mm512_xor_si512(operand, flip) : operand;
 #pragma GCC unroll 4
                 for (uint32_t v = 0; v < V; v++) {
-                    acc[p][v] = _mm512_dpbusd_epi32(acc[p][v], weights[v], operand);
+                    acc[p][v] = flip_x ? _mm512_dpbusd_epi32(acc[p][v], operand, weights[v])
+                                       : _mm512_dpbusd_epi32(acc[p][v], weights[v], operand);
                 }
             }
         }
@@ -224,81 +234,115 @@ INLINE void multiply(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments,
     switch (manner_of(&g->requant)) {
     case MANNER_RELU: finish(g, acc, pixel, t, MANNER_RELU, P, V); break;
     case MANNER_USUAL: finish(g, acc, pixel, t, MANNER_USUAL, P, V); break;
-    case MANNER_ANY: finish(g, acc, pixel, t, MANNER_ANY, P, V); break;
-    default: finish_float(g, acc, pixel, t, P, V); break;
+    default: finish_slowly(g, acc, pixel, t, P, V); break;
     }
 }
 
-#define VARIANT(P, V)                                                                                          \
-    TARGET static void multiply_##P##_##V(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments,          \
-                                          uint32_t pixel, const tile *t, const int32_t *sums) {                \
-        multiply(g, segments, pixel, t, sums, P, V);                                                           \
+/* -128 times the sums of the weights that the segments use. */
+TARGET static void set_correction(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t vectors,
+                                  tile *t) {
+    for (uint32_t v = 0; v < vectors; v++) {
+        const int8_t *block = g->weights + (size_t)(t->channel + v * TRIVET_LANES) * g->steps * 4;
+        __m512i sum = _mm512_setzero_si512();
+        for (uint32_t i = 0; i < g->segment_count; i++) {
+            const int8_t *w = block + (size_t)segments[i].first_step * t->lanes * 4;
+            for (uint32_t s = 0; s < g->segment_steps; s++, w += t->lanes * 4) {
+                sum = _mm512_dpbusd_epi32(sum, _mm512_set1_epi8(1), _mm512_maskz_loadu_epi32(t->some, w));
+            }
+        }
+        t->correction[v] = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_slli_epi32(sum, 7));
+    }
+}
+
+#define VARIANT(P, V)                                                                                      \
+    TARGET static void by_operand_##P##_##V(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments,    \
+                                            uint32_t pixel, const tile *t) {                               \
+        multiply(g, segments, pixel, t, false, P, V);                                                      \
+    }                                                                                                      \
+    TARGET static void by_weights_##P##_##V(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments,    \
+                                            uint32_t pixel, const tile *t) {                               \
+        multiply(g, segments, pixel, t, true, P, V);                                                       \
     }
 VARIANT(1, 1)
-VARIANT(2, 1)
 VARIANT(4, 1)
 VARIANT(12, 1)
 VARIANT(1, 2)
-VARIANT(2, 2)
-VARIANT(4, 2)
+VARIANT(3, 2)
 VARIANT(8, 2)
 VARIANT(1, 4)
-VARIANT(2, 4)
-VARIANT(4, 4)
+VARIANT(3, 4)
 VARIANT(6, 4)
 #undef VARIANT
 
-typedef void (*variant)(const trivet_gemm_s8 *, const trivet_segment_s8 *, uint32_t, const tile *, const int32_t *);
+typedef void (*variant)(const trivet_gemm_s8 *, const trivet_segment_s8 *, uint32_t, const tile *);
 
-/* Variants by number of vectors (1, 2, 4), then by decreasing number of pixels. */
+/* Variants by number of vectors (1, 2, 4) and by what corrects the sums, then by decreasing number of pixels. */
 static const struct {
-    uint32_t pixels[4];
-    variant run[4];
+    uint32_t pixels[3];
+    variant run[2][3];
 } variants[3] = {
-    {{12, 4, 2, 1}, {multiply_12_1, multiply_4_1, multiply_2_1, multiply_1_1}},
-    {{8, 4, 2, 1}, {multiply_8_2, multiply_4_2, multiply_2_2, multiply_1_2}},
-    {{6, 4, 2, 1}, {multiply_6_4, multiply_4_4, multiply_2_4, multiply_1_4}},
+    {{12, 4, 1}, {{by_operand_12_1, by_operand_4_1, by_operand_1_1}, {by_weights_12_1, by_weights_4_1, by_weights_1_1}}},
+    {{8, 3, 1}, {{by_operand_8_2, by_operand_3_2, by_operand_1_2}, {by_weights_8_2, by_weights_3_2, by_weights_1_2}}},
+    {{6, 3, 1}, {{by_operand_6_4, by_operand_3_4, by_operand_1_4}, {by_weights_6_4, by_weights_3_4, by_weights_1_4}}},
 };
 
-enum { GROUP = 96 }; /* pixels whose sums are kept */
-
 TARGET static void multiply_pixels(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t first,
-                                   uint32_t pixels, const tile *t, uint32_t vectors, const int32_t *sums) {
+                                   uint32_t last, const tile *t, uint32_t vectors) {
     const uint32_t row = vectors >> 1; /* 1, 2, 4 -> 0, 1, 2 */
     const uint32_t widest = variants[row].pixels[0];
-    uint32_t p = 0;
-    for (; p + widest <= pixels; p += widest) {
-        variants[row].run[0](g, segments, first + p, t, sums + p);
+    const variant *run = variants[row].run[t->sums == NULL];
+    uint32_t p = first;
+    for (; p + widest <= last; p += widest) {
+        run[0](g, segments, p, t);
     }
-    if (p < pixels && pixels >= widest && pixels - p > 1) { /* once more over some pixels */
-        variants[row].run[0](g, segments, first + pixels - widest, t, sums + pixels - widest);
+    if (last - p > widest / 2 && last - first >= widest) { /* once more over some pixels */
+        run[0](g, segments, last - widest, t);
         return;
     }
-    for (uint32_t i = 1; i < 4; i++) {
-        uint32_t width = variants[row].pixels[i];
-        for (; p + width <= pixels; p += width) {
-            variants[row].run[i](g, segments, first + p, t, sums + p);
+    for (uint32_t i = 1; i < 3; i++) {
+        for (; p + variants[row].pixels[i] <= last; p += variants[row].pixels[i]) {
+            run[i](g, segments, p, t);
         }
     }
 }
 
+/* Pixels [first, last), all channels. `sums` NULL: the weights' sums correct. */
+TARGET static void multiply_channels(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t first,
+                                     uint32_t last, const int32_t *sums, int8_t *out, size_t out_stride) {
+    for (uint32_t channel = 0; channel < g->channels;) {
+        uint32_t left = g->channels - channel, vectors = left >= 64 ? 4 : left >= 32 ? 2 : 1;
+        tile t;
+        t.channel = channel;
+        t.lanes = left < TRIVET_LANES ? (left + 3) & ~3u : TRIVET_LANES;
+        t.some = (__mmask16)(left < TRIVET_LANES ? (1u << left) - 1 : 0xFFFFu);
+        t.out = out;
+        t.out_stride = out_stride;
+        t.sums = sums;
+        if (sums == NULL) {
+            set_correction(g, segments, vectors, &t);
+        }
+        multiply_pixels(g, segments, first, last, &t, vectors);
+        channel += left < TRIVET_LANES ? left : vectors * TRIVET_LANES;
+    }
+}
+
+enum { GROUP = 96 }; /* pixels whose sums are kept */
+
 TARGET static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixels, int8_t *out,
                         size_t out_stride) {
-    int32_t sums[GROUP];
+    /* The operand's sum costs a pixel about a dozen instructions, flipping the operand one each step and tile. */
+    uint32_t flips = g->segment_count * g->segment_steps * ((g->channels + 63) / 64);
+    if (g->weight_zero == 0 && pixels >= 8 && flips <= 12) {
+        multiply_channels(g, segments, 0, pixels, NULL, out, out_stride);
+        return;
+    }
     for (uint32_t first = 0; first < pixels; first += GROUP) {
+        int32_t sums[GROUP];
         uint32_t count = pixels - first < GROUP ? pixels - first : GROUP;
         for (uint32_t p = 0; p < count; p++) {
             sums[p] = (int32_t)(0u - (uint32_t)(128 + g->weight_zero) * (uint32_t)sum_pixel(g, segments, first + p));
         }
-        for (uint32_t channel = 0; channel < g->channels;) {
-            uint32_t left = g->channels - channel;
-            uint32_t vectors = left >= 64 ? 4 : left >= 32 ? 2 : 1;
-            uint32_t taken = left < TRIVET_LANES ? left : vectors * TRIVET_LANES;
-            tile t = {channel, left < TRIVET_LANES ? (left + 3) & ~3u : TRIVET_LANES,
-                      (__mmask16)(left < TRIVET_LANES ? (1u << left) - 1 : 0xFFFFu), out, out_stride};
-            multiply_pixels(g, segments, first, count, &t, vectors, sums);
-            channel += taken;
-        }
+        multiply_channels(g, segments, first, first + count, sums - first, out, out_stride);
     }
 }
 
@@ -324,7 +368,7 @@ TARGET static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segmen
 #define CHANNEL_OF(half, lane) (8 * ((lane) / 4) + 4 * (half) + (lane) % 4)
 
 INLINE void pack_store(__m512i low, __m512i high, const trivet_requant_s8 *r, int8_t *out) {
-    __m512i words = _mm512_packs_epi32(low, high);
+    __m512i words = _mm512_adds_epi16(_mm512_packs_epi32(low, high), SET_WORDS(r->zero));
     words = _mm512_min_epi16(_mm512_max_epi16(words, SET_WORDS(r->lo)), SET_WORDS(r->hi));
     _mm256_storeu_si256((__m256i *)(void *)out, _mm512_cvtsepi16_epi8(words));
 }
@@ -332,7 +376,7 @@ INLINE void pack_store(__m512i low, __m512i high, const trivet_requant_s8 *r, in
 typedef params16 params_vector;
 #define LANES 16
 #define LOAD_SHIFTS(p) _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
-#define PARAMS(bias, mantissas, shifts, zero) params_of(bias, mantissas, shifts, zero)
+#define PARAMS(bias, mantissas, shifts) params_of(bias, mantissas, shifts)
 /* Of channels 0 to 15 and 16 to 31, those in the low and the high halves after unpacking. */
 #define LOW_LANES(a, b) _mm512_shuffle_i32x4(a, b, _MM_SHUFFLE(2, 0, 2, 0))
 #define HIGH_LANES(a, b) _mm512_shuffle_i32x4(a, b, _MM_SHUFFLE(3, 1, 3, 1))

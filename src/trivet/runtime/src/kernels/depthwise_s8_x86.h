@@ -36,15 +36,15 @@ INLINE VECTOR gather(const int8_t *data, size_t stride, uint32_t channels, uint3
 INLINE void set_params(unit *u, const trivet_requant_s8 *r) {
     u->bias[0] = LOW_LANES(LOAD(r->bias), LOAD(r->bias + LANES));
     u->bias[1] = HIGH_LANES(LOAD(r->bias), LOAD(r->bias + LANES));
-    u->params[0] = PARAMS(u->bias[0], SET_WORDS(0), SET_WORDS(0), 0);
+    u->params[0] = PARAMS(u->bias[0], SET_WORDS(0), SET_WORDS(0));
     u->params[1] = u->params[0];
     if (r->rounding == TRIVET_ROUND_Q31) {
         VECTOR mantissas[2] = {LOAD(r->mantissas), LOAD(r->mantissas + LANES)};
         VECTOR shifts[2] = {LOAD_SHIFTS(r->shifts), LOAD_SHIFTS(r->shifts + LANES)};
         u->params[0] =
-            PARAMS(u->bias[0], LOW_LANES(mantissas[0], mantissas[1]), LOW_LANES(shifts[0], shifts[1]), r->zero);
+            PARAMS(u->bias[0], LOW_LANES(mantissas[0], mantissas[1]), LOW_LANES(shifts[0], shifts[1]));
         u->params[1] =
-            PARAMS(u->bias[1], HIGH_LANES(mantissas[0], mantissas[1]), HIGH_LANES(shifts[0], shifts[1]), r->zero);
+            PARAMS(u->bias[1], HIGH_LANES(mantissas[0], mantissas[1]), HIGH_LANES(shifts[0], shifts[1]));
     }
 }
 
@@ -123,8 +123,8 @@ INLINE void run_unit(const trivet_depthwise_s8 *g, const unit *u, const int8_t *
         requantize_unit(g, sums, channel, channels, pixels, out);
         return;
     }
-    sums[0] = rescale(sums[0], &u->params[0], g->requant.zero, how);
-    sums[1] = rescale(sums[1], &u->params[1], g->requant.zero, how);
+    sums[0] = rescale(sums[0], &u->params[0], how);
+    sums[1] = rescale(sums[1], &u->params[1], how);
     if (pixels * channels == HALF_BYTES) {
         pack_store(sums[0], sums[1], &g->requant, out);
     } else {

@@ -3,10 +3,9 @@
 
 static bool shifts_are_sound(const trivet_requant_fields *f, uint32_t channels) {
     const int8_t *shifts = (const int8_t *)trivet_blob_data(f->constants, f->shifts);
-    int32_t least = f->shift_range == TRIVET_SHIFTS_USUAL ? -22 : -31;
-    int32_t most = f->shift_range == TRIVET_SHIFTS_USUAL ? -1 : f->shift_range == TRIVET_SHIFTS_RIGHT ? 0 : 30;
+    int32_t most = f->shift_range == TRIVET_SHIFTS_USUAL ? -1 : 30;
     for (uint32_t i = 0; i < channels; i++) {
-        if (shifts[i] < least || shifts[i] > most) {
+        if (shifts[i] < -31 || shifts[i] > most) {
             return false;
         }
     }

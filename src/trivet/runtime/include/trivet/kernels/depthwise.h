@@ -23,7 +23,7 @@ typedef struct trivet_depthwise_s8_record {
     int32_t in_zero; /* zero point of the operand */
     int32_t weight_zero; /* zero point of the weights */
     uint32_t rounding; /* 0: Q0.31; 1: f64, half away from zero; 2: f64, half to even */
-    uint32_t shift_range; /* 0: all shifts lie in -22..-1; 1: in -31..0; 2: in -31..30 */
+    uint32_t shift_range; /* 0: all shifts lie in -31..-1; 1: in -31..30 */
     int32_t out_zero; /* zero point of the result */
     int32_t lo; /* least stored result */
     int32_t hi; /* largest stored result */
