@@ -8,6 +8,7 @@
 #include "trivet/kernels/depthwise.h"
 #include "trivet/kernels/pool.h"
 #include "trivet/kernels/softmax.h"
+#include "trivet/kernels/arithmetic.h"
 #include "trivet/kernels/reduce.h"
 
 #define TRIVET_KERNELS(X) \
@@ -17,7 +18,8 @@
     TRIVET_KERNELS_DEPTHWISE(X) \
     TRIVET_KERNELS_POOL(X) \
     TRIVET_KERNELS_SOFTMAX(X) \
+    TRIVET_KERNELS_ARITHMETIC(X) \
     TRIVET_KERNELS_REDUCE(X) \
 
-#define TRIVET_KERNEL_COUNT 69
+#define TRIVET_KERNEL_COUNT 88
 #endif
