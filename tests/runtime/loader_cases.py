@@ -285,6 +285,7 @@ EDGES = [
     ("columns", {}, ("edges", 0, "column", 1)),
     ("widths", {}, ("edges", 0, "width", 1)),
     ("source that comes later", {}, ("edges", 1, "source", 1)),
+    ("source in a later stream", {"plan": "rows"}, ("edges", 0, "source", 1), ("operands", 0, "tensor", 2)),
     ("source that is the step itself", {"plan": "long"}, ("edges", 1, "source", 1), ("operands", 2, "tensor", 2)),
     ("source that does not make the operand", {}, ("edges", 2, "source", 0)),
     ("operand of the stream without an edge", {"status": "ERR_ORDER"}, ("steps", 2, "edge_count", 0)),

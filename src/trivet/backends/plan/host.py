@@ -45,7 +45,9 @@ class _Kernel(ctypes.Structure):
     ]
 
 
-class _Event(ctypes.Structure):
+class Event(ctypes.Structure):
+    """A kernel call, before it (`done` false) and after it."""
+
     _fields_ = [
         ("step", ctypes.c_uint32),
         ("image", ctypes.c_uint32),
@@ -55,7 +57,8 @@ class _Event(ctypes.Structure):
     ]
 
 
-_OBSERVER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(_Event))
+OBSERVER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Event))
+"""`trivet_observer`: anything but 0 ends the run."""
 
 
 @cache
@@ -144,17 +147,21 @@ class HostModel:
     def run_layers(self, inputs: Sequence[Array], observe: LayerObserver) -> list[Array]:
         """Like `run`, and every step's results are given to `observe` when the step is complete."""
         collector = _Collector(self, observe)
-        callback = _OBSERVER(collector.event)
-        self._library.trivet_observe(self._pointer, callback, None)
         try:
-            outputs = self.run(inputs)
+            return self.run_observed(inputs, collector.event)
         except InvalidModel:
             if collector.error is not None:
                 raise collector.error from None
             raise
+
+    def run_observed(self, inputs: Sequence[Array], observe: Callable[[Event], int]) -> list[Array]:
+        """Like `run`, with a call before and after every kernel."""
+        callback = OBSERVER(lambda _, event: observe(event[0]))
+        self._library.trivet_observe(self._pointer, callback, None)
+        try:
+            return self.run(inputs)
         finally:
             self._library.trivet_observe(self._pointer, None, None)
-        return outputs
 
     def high_water_bytes(self, inputs: Sequence[Array]) -> int:
         """How much of the arena a run touches: the end of the last byte that changes in a poisoned arena.
@@ -210,8 +217,7 @@ class _Collector:
         self.results: dict[int, list[Bytes]] = {}
         self.error: BaseException | None = None
 
-    def event(self, context: object, pointer: ctypes._Pointer[_Event]) -> int:
-        event = pointer[0]
+    def event(self, event: Event) -> int:
         if not event.done:
             return 0
         try:

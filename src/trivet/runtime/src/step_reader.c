@@ -111,7 +111,7 @@ static bool has_firings(const trivet_model *model, const trivet_step_record *ste
     for (uint32_t i = 0; i < step->outputs; i++) {
         const trivet_tensor_record *result = trivet_operand(model, step, step->inputs + i);
         if (trivet_operand_image(model, result, step->images, true).height != height) {
-            return step->firings == 1 && step->rows >= height; /* several results of different heights: whole only */
+            return step->rows >= height; /* results of different heights are made whole */
         }
     }
     return true;
