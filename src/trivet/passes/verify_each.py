@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from trivet import interp
-from trivet.core.dtype import BOOL
+from trivet.core.dtype import BOOL, I32, I64
 from trivet.ir.graph import Graph, Value
 from trivet.ir.op import Array
 from trivet.ir.text.printer import print_graph
 from trivet.ir.types import TensorType
+from trivet.ops.movement import Gather
 from trivet.passes.base import Exact, Pass, Preserves, Relative, Steps
 from trivet.passes.manager import Instrument, PassRun, PassVerifyError
 
@@ -82,7 +83,27 @@ def model_inputs(graph: Graph, seed: int) -> list[list[Array]]:
     corners = []
     for corner in (0, 1):
         corners.append([_corner(port.type, corner) for _ in range(invocations) for port in graph.input_ports])
-    return [random, *corners]
+    limits = [index_limit(value) for value in graph.inputs] * invocations
+    return [
+        [
+            array if limit is None else array % array.dtype.type(limit)
+            for array, limit in zip(arrays, limits, strict=True)
+        ]
+        for arrays in (random, *corners)
+    ]
+
+
+def index_limit(value: Value) -> int | None:
+    """How many slices a gather chooses from with `value`, which may move on its way there; None if none does."""
+    limits: list[int] = []
+    for use in value.uses:
+        node = use.node
+        if isinstance(node.op, Gather) and use.index == 1:
+            limits.append(node.inputs[0].type.shape[node.op.axis])
+        elif len(node.outputs) == 1 and node.output.type.dtype in (I32, I64):
+            limit = index_limit(node.output)
+            limits += [] if limit is None else [limit]
+    return min(limits, default=None)
 
 
 def random_array(type_: TensorType, rng: np.random.Generator) -> Array:
