@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from trivet.backends.ckernels import CKernel
-from trivet.backends.plan.kernels import arithmetic, conv, copy, depthwise, lookup, pool, reduce, softmax
+from trivet.backends.plan.kernels import (
+    arithmetic,
+    conv,
+    copy,
+    depthwise,
+    exact,
+    lookup,
+    pool,
+    quantize,
+    reduce,
+    softmax,
+)
 from trivet.backends.plan.kernels.table import KERNELS
 
 FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
@@ -15,7 +26,9 @@ FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
     "depthwise": depthwise.FAMILY,
     "pool": pool.FAMILY,
     "softmax": softmax.FAMILY,
+    "quantize": quantize.FAMILY,
     "arithmetic": arithmetic.FAMILY,
+    "exact": exact.FAMILY,
     "reduce": reduce.FAMILY,
 }
 """Every kernel of the runtime; ids are unique and stable."""

@@ -8,7 +8,9 @@
 #include "trivet/kernels/depthwise.h"
 #include "trivet/kernels/pool.h"
 #include "trivet/kernels/softmax.h"
+#include "trivet/kernels/quantize.h"
 #include "trivet/kernels/arithmetic.h"
+#include "trivet/kernels/exact.h"
 #include "trivet/kernels/reduce.h"
 
 #define TRIVET_KERNELS(X) \
@@ -18,8 +20,10 @@
     TRIVET_KERNELS_DEPTHWISE(X) \
     TRIVET_KERNELS_POOL(X) \
     TRIVET_KERNELS_SOFTMAX(X) \
+    TRIVET_KERNELS_QUANTIZE(X) \
     TRIVET_KERNELS_ARITHMETIC(X) \
+    TRIVET_KERNELS_EXACT(X) \
     TRIVET_KERNELS_REDUCE(X) \
 
-#define TRIVET_KERNEL_COUNT 88
+#define TRIVET_KERNEL_COUNT 92
 #endif
