@@ -21,6 +21,17 @@ class Choice:
     size_bytes: int
 
 
+Cost = tuple[int, int, int]
+"""Overlaps that count, kernel calls beyond one per node, bytes."""
+
+
+def _extended(before: Cost, candidate: Candidate, limit: int, apart: bool) -> Cost:
+    """The cost of a choice with one more candidate."""
+    overlaps = before[0] + int(apart and candidate.apart_bytes > limit)
+    calls = before[1] + max(0, candidate.firings - (candidate.stop - candidate.start))
+    return overlaps, calls, max(before[2], candidate.size_bytes)
+
+
 class Chooser:
     """Prices ranges of a model once, however often a choice is made."""
 
@@ -53,20 +64,23 @@ class Chooser:
         assert result is not None, "running layer by layer is always a choice"
         return result
 
-    def quickest(self, limit: int) -> Choice | None:
-        """The choice with the fewest kernel calls in which no range needs more than `limit` bytes."""
-        best: list[tuple[int, Choice] | None] = [(0, Choice((), 0))]
+    def quickest(self, limit: int, apart: bool = False) -> Choice | None:
+        """The choice with the fewest kernel calls in which no range needs more than `limit` bytes.
+
+        `apart`: with the fewest ranges that need an overlap first. Chains of overlaps are what addresses fail at: each
+        stream wants its output just below its input, which the stream before has put at the bottom.
+        """
+        best: list[tuple[Cost, Choice] | None] = [((0, 0, 0), Choice((), 0))]
         for stop in range(1, self.count + 1):
-            found: tuple[int, Choice] | None = None
+            found: tuple[Cost, Choice] | None = None
             for start in self._starts(stop, limit):
                 before = best[start]
                 if before is None:
                     continue
                 for candidate in self._between(start, stop, limit):
-                    calls = before[0] + max(0, candidate.firings - (stop - start))
-                    size = max(before[1].size_bytes, candidate.size_bytes)
-                    if found is None or (calls, size) < (found[0], found[1].size_bytes):
-                        found = calls, Choice((*before[1].candidates, candidate), size)
+                    cost = _extended(before[0], candidate, limit, apart)
+                    if found is None or cost < found[0]:
+                        found = cost, Choice((*before[1].candidates, candidate), cost[2])
             best.append(found)
         return None if best[-1] is None else best[-1][1]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trivet.planning.layout import Solver
+from trivet.planning.memory.exact import exact
 from trivet.planning.memory.greedy import greedy
 from trivet.planning.memory.greedy_by_size import greedy_by_size
 from trivet.planning.memory.hill_climb import hill_climb
@@ -24,6 +25,7 @@ class Allocator(Enum):
     GREEDY = "greedy"
     GREEDY_BY_SIZE = "greedy_by_size"
     HILL_CLIMB = "hill_climb"
+    EXACT = "exact"
 
     @property
     def solve(self) -> Solver:
@@ -34,6 +36,8 @@ class Allocator(Enum):
                 return greedy_by_size
             case Allocator.HILL_CLIMB:
                 return hill_climb
+            case Allocator.EXACT:
+                return exact
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,6 @@ class PlanOptions:
     """`preserve_inputs`: the plan leaves the inputs as they were. `alignment`: of every tensor, in bytes."""
 
     objective: Objective = Objective.SPEED
-    allocator: Allocator = Allocator.HILL_CLIMB
+    allocator: Allocator = Allocator.EXACT
     preserve_inputs: bool = False
     alignment: int = 4

@@ -20,6 +20,9 @@ from trivet.planning.validate import violations
 FAST = "fast"
 """The name of the region that holds everything when there is one memory."""
 
+LIMITS_TRIED = 4
+"""How often the limit of a choice is lowered when its addresses exceed the budget."""
+
 BLAMED = 3
 """Operators that a refusal names."""
 
@@ -79,21 +82,32 @@ class _Planner:
     def _streamed(self, chooser: Chooser) -> ExecutionPlan:
         """Streams by rows: the quickest choice that fits when it is placed, or the smallest.
 
-        Addresses may need more than the bytes in use at one time, so the limit of the choice is lowered by what is
-        missing a few times.
+        Addresses may need more than the bytes in use at one time; then choices with fewer overlaps and lower limits
+        are tried.
         """
         tightest = chooser.smallest()
         limit = self.fast_bytes
-        while self.options.objective is Objective.SPEED and limit is not None and limit > tightest.size_bytes:
-            choice = chooser.quickest(limit)
-            if choice is None:
-                break
-            made = self._smallest_of(self._chosen(chooser.model, choice))
-            if self._fits(made):
-                return made
-            limit = min(limit, choice.size_bytes) - max(1, _size(made) - (self.fast_bytes or 0))
-        best = chooser.quickest(tightest.size_bytes) or tightest
-        return self._smallest_of(self._chosen(chooser.model, best))
+        if self.options.objective is Objective.SPEED and limit is not None:
+            for _ in range(LIMITS_TRIED):
+                if limit <= tightest.size_bytes:
+                    break
+                made = self._placed(chooser, limit)
+                if self._fits(made):
+                    return made
+                limit -= max(1, _size(made) - limit)
+        return self._placed(chooser, tightest.size_bytes)
+
+    def _placed(self, chooser: Chooser, limit: int) -> ExecutionPlan:
+        """The quickest choice within `limit`, or the one with the fewest overlaps where that needs fewer bytes."""
+        made: ExecutionPlan | None = None
+        for apart in (False, True):
+            choice = chooser.quickest(limit, apart)
+            assert choice is not None, "no limit is below the smallest choice"
+            if made is None or _size(made) > limit:
+                other = self._smallest_of(self._chosen(chooser.model, choice))
+                made = other if made is None else min(made, other, key=_size)
+        assert made is not None
+        return made
 
     def _chosen(self, model: StreamModel, choice: Choice) -> Iterator[Layout]:
         for parts in (True, False):

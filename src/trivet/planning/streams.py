@@ -56,13 +56,14 @@ class Held:
 class Candidate:
     """Positions start <= p < stop as one stream, and the bytes in use while it runs.
 
-    `by_rows` False: one node that makes its result at once. `depths` and `distances` are keyed by storages' makers'
-    results, which later stages find again: id(value).
+    `apart_bytes` are needed when no output overlaps an input. `by_rows` False: one node that makes its result at once.
+    `depths` and `distances` are keyed by id(value), of the first value in a storage, which later stages find again.
     """
 
     start: int
     stop: int
     size_bytes: int
+    apart_bytes: int
     by_rows: bool = False
     firings: int = 0
     depths: dict[int, int] = field(default_factory=dict)
@@ -92,7 +93,7 @@ class StreamModel:
         total = sum(self.aligned(self.held[s].size_bytes) for s in live) + item.scratch_whole
         if (target := self._overwritten(position)) is not None:
             total -= self.aligned(self.held[target].size_bytes)
-        return Candidate(position, position + 1, total)
+        return Candidate(position, position + 1, total, total)
 
     def stream(self, start: int, stop: int, limit: int) -> Candidate | None:
         """The range as a stream of rows; None if it cannot stream, or needs more than `limit` bytes.
@@ -114,6 +115,7 @@ class StreamModel:
             start,
             stop,
             base - gain,
+            base,
             True,
             sum(item.firings for item in self.items[start:stop]),
             {self._name(root): depth for root, depth in span.depths.items()},

@@ -16,7 +16,7 @@ class FirstFit:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         blocks = problem.blocks
-        self._rivals = _rivals(blocks)
+        self.rivals = _rivals(blocks)
         self._below: dict[tuple[int, int], int] = {}
         for overlap in problem.overlaps:
             key = (overlap.lower, overlap.upper)
@@ -35,18 +35,18 @@ class FirstFit:
         block = self.problem.blocks[index]
         preference = self.problem.preference(block)
         for region in preference:
-            offset = self._lowest(index, region, spots)
+            offset = self.lowest(index, region, spots)
             size = self.problem.size_of(region)
             if size is None or offset + block.size_bytes <= size:
                 return Spot(region, offset)
         return Spot(preference[-1], offset)
 
-    def _lowest(self, index: int, region: str, spots: dict[int, Spot]) -> int:
+    def lowest(self, index: int, region: str, spots: dict[int, Spot]) -> int:
         """The lowest aligned offset that no placed rival forbids."""
         alignment = self.problem.blocks[index].alignment
         forbidden = sorted(
             self._forbidden(index, rival, spots[rival].offset)
-            for rival in self._rivals[index]
+            for rival in self.rivals[index]
             if rival in spots and spots[rival].region == region
         )
         offset = 0

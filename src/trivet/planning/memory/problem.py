@@ -76,7 +76,7 @@ class Placement:
 
 def lower_bound(problem: Problem) -> int:
     """Bytes that all regions together must have: the largest sum of blocks in use at one time, overlaps granted."""
-    gains = [_gain(problem.blocks, overlap) for overlap in problem.overlaps]
+    gains = [overlap_gain(problem.blocks, overlap) for overlap in problem.overlaps]
     best = 0
     for time in {block.birth for block in problem.blocks}:
         live = {i for i, block in enumerate(problem.blocks) if block.birth <= time <= block.death}
@@ -86,7 +86,7 @@ def lower_bound(problem: Problem) -> int:
     return best
 
 
-def _gain(blocks: Sequence[Block], overlap: Overlap) -> int:
+def overlap_gain(blocks: Sequence[Block], overlap: Overlap) -> int:
     """The most bytes that two blocks can share."""
     lower, upper = blocks[overlap.lower].size_bytes, blocks[overlap.upper].size_bytes
     return max(0, lower + upper - max(lower, upper, overlap.distance + upper))

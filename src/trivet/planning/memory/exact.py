@@ -1,0 +1,194 @@
+"""Branch and bound over addresses: the lowest peak, or a solution with a stated gap when the node limit is reached.
+
+Normal form: in any legal placement blocks can be pushed down, lowest first, until each stands at 0 or on another one;
+so it is enough to place blocks one after the other, each at the lowest legal address. (With overlaps this holds for
+distances >= 0; negative ones are searched as 0, and then nothing is claimed to be proved.)
+
+Branching: take the unplaced block whose top would be lowest. In a normal form that continues the placed blocks, some
+unplaced block that is linked to it by blocks in use at the same time, all of which could start below that top, stands
+at its lowest legal address now: only those are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from trivet.planning.memory.first_fit import FirstFit
+from trivet.planning.memory.hill_climb import hill_climb
+from trivet.planning.memory.problem import Placement, Problem, Spot, lower_bound, overlap_gain
+
+NODE_LIMIT = 2_000
+"""Placements of one block that the whole search may try; a fixed number, so that the answer never depends on speed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A placement, its peak, and a bound that no placement beats."""
+
+    placement: Placement
+    peak_bytes: int
+    lower_bound: int
+
+    @property
+    def proved(self) -> bool:
+        return self.peak_bytes == self.lower_bound
+
+
+def exact(problem: Problem) -> Placement:
+    """The best placement that `solve` finds."""
+    return solve(problem).placement
+
+
+def solve(problem: Problem, node_limit: int = NODE_LIMIT) -> Solution:
+    """The placement of lowest peak in the problem's only region, as far as the node limit allows.
+
+    Problems with several regions or pinned blocks keep the result of hill climbing.
+    """
+    start, bound = hill_climb(problem), lower_bound(problem)
+    peak = sum(start.peak(problem, region.name) for region in problem.regions)
+    best = Solution(start, peak, min(bound, peak))
+    if len(problem.regions) != 1 or any(block.fixed is not None for block in problem.blocks):
+        return best
+    clipped = replace(problem, overlaps=tuple(replace(o, distance=max(o.distance, 0)) for o in problem.overlaps))
+    is_complete = clipped.overlaps == problem.overlaps
+    left = node_limit
+    for share, order in ((4, _by_size), (4, _by_area), (1, _by_size)):
+        while best.peak_bytes > best.lower_bound and left > 0:
+            search = _Search(clipped, best.peak_bytes - 1, max(1, left // share), order)
+            found = search.run()
+            left -= search.nodes
+            if found is not None:
+                best = Solution(found, found.peak(problem, problem.regions[0].name), best.lower_bound)
+            elif search.exhausted and is_complete:
+                return Solution(best.placement, best.peak_bytes, best.peak_bytes)
+            else:
+                break
+    return best
+
+
+Key = Callable[[Problem, int], int]
+
+
+def _by_size(problem: Problem, index: int) -> int:
+    return problem.blocks[index].size_bytes
+
+
+def _by_area(problem: Problem, index: int) -> int:
+    block = problem.blocks[index]
+    return block.size_bytes * (block.death - block.birth + 1)
+
+
+class _Search:
+    """Is there a placement of at most `capacity` bytes? `exhausted`: the answer None is a proof."""
+
+    def __init__(self, problem: Problem, capacity: int, node_limit: int, key: Key) -> None:
+        self.problem, self.capacity, self.node_limit = problem, capacity, node_limit
+        self.fit = FirstFit(problem)
+        self.nodes = 0
+        self.exhausted = False
+        self.region = problem.regions[0].name
+        self.blocks = problem.blocks
+        self.spots: dict[int, Spot] = {}
+        self.rank = [key(problem, i) for i in range(len(problem.blocks))]
+        self.sections = _sections(problem)
+        self.failed: set[tuple[tuple[int, int], ...]] = set()
+        self.gains = [(o.lower, o.upper, overlap_gain(problem.blocks, o)) for o in problem.overlaps]
+
+    def run(self) -> Placement | None:
+        """A placement, or None."""
+        for index, block in enumerate(self.blocks):
+            if block.size_bytes == 0:
+                self.spots[index] = Spot(self.region, 0)
+        offs = {i: 0 for i in range(len(self.blocks)) if i not in self.spots}
+        stack = [iter(self._branches(offs))]
+        placed: list[int] = []
+        trail = [offs]
+        while stack:
+            if not trail[-1]:
+                return Placement(tuple(self.spots[i] for i in range(len(self.blocks))))
+            choice = next(stack[-1], None)
+            if choice is None:
+                self._retreat(stack, placed, trail)
+                continue
+            if self.nodes >= self.node_limit:
+                return None
+            self.nodes += 1
+            self._advance(choice, stack, placed, trail)
+        self.exhausted = True
+        return None
+
+    def _advance(self, choice: int, stack: list[Iterator[int]], placed: list[int], trail: list[dict[int, int]]) -> None:
+        offs = dict(trail[-1])
+        self.spots[choice] = Spot(self.region, offs.pop(choice))
+        for rival in self.fit.rivals[choice]:
+            if rival in offs:
+                offs[rival] = self.fit.lowest(rival, self.region, self.spots)
+        is_open = self._may_fit(offs) and self._profile(offs) not in self.failed
+        stack.append(iter(self._branches(offs) if is_open else []))
+        placed.append(choice)
+        trail.append(offs)
+
+    def _retreat(self, stack: list[Iterator[int]], placed: list[int], trail: list[dict[int, int]]) -> None:
+        self.failed.add(self._profile(trail[-1]))
+        stack.pop()
+        trail.pop()
+        if placed:
+            del self.spots[placed.pop()]
+
+    def _branches(self, offs: dict[int, int]) -> list[int]:
+        """The blocks of which one must stand at its lowest address now, the most promising first."""
+        if not offs:
+            return []
+        first = min(offs, key=lambda i: (offs[i] + self.blocks[i].size_bytes, i))
+        top = offs[first] + self.blocks[first].size_bytes
+        linked, pending = {first}, [first]
+        while pending:
+            for rival in self.fit.rivals[pending.pop()]:
+                if rival in offs and rival not in linked and offs[rival] < top:
+                    linked.add(rival)
+                    pending.append(rival)
+        twins: set[tuple[int, int, int, int, int]] = set()
+        chosen = []
+        for i in sorted(linked, key=lambda i: (offs[i], -self.rank[i], i)):
+            block = self.blocks[i]
+            twin = (block.size_bytes, block.birth, block.death, block.alignment, self._overlap_number(i))
+            if twin not in twins:
+                twins.add(twin)
+                chosen.append(i)
+        return chosen
+
+    def _overlap_number(self, index: int) -> int:
+        """-1 for blocks without overlaps, which may be twins; a number of its own for every other."""
+        return index if any(index in (lower, upper) for lower, upper, _ in self.gains) else -1
+
+    def _may_fit(self, offs: dict[int, int]) -> bool:
+        """False when the unplaced blocks of some moment certainly do not fit above their lowest address."""
+        if any(off + self.blocks[i].size_bytes > self.capacity for i, off in offs.items()):
+            return False
+        for members in self.sections:
+            unplaced = [i for i in members if i in offs]
+            if not unplaced:
+                continue
+            total = sum(self.blocks[i].size_bytes for i in unplaced)
+            total -= sum(gain for low, high, gain in self.gains if low in unplaced and high in unplaced)
+            if min(offs[i] for i in unplaced) + total > self.capacity:
+                return False
+        return True
+
+    def _profile(self, offs: dict[int, int]) -> tuple[tuple[int, int], ...]:
+        """What the future depends on: the unplaced blocks, through the placed ones that they meet."""
+        return tuple(
+            (i, spot.offset)
+            for i, spot in sorted(self.spots.items())
+            if any(rival in offs for rival in self.fit.rivals[i])
+        ) + tuple((i, -1) for i in sorted(offs))
+
+
+def _sections(problem: Problem) -> list[frozenset[int]]:
+    """Sets of blocks in use at one time, those inside another left out."""
+    blocks = problem.blocks
+    found = {
+        frozenset(i for i, b in enumerate(blocks) if b.birth <= time <= b.death) for time in {b.birth for b in blocks}
+    }
+    return sorted((s for s in found if not any(s < other for other in found)), key=sorted)
