@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trivet.planning.memory.exact import exact, solve
+from trivet.planning.memory.first_fit import FirstFit
 from trivet.planning.memory.greedy import greedy
 from trivet.planning.memory.greedy_by_size import greedy_by_size
 from trivet.planning.memory.hill_climb import hill_climb
@@ -18,18 +21,18 @@ from trivet.planning.memory.validate import violations
 from trivet.planning.plan import Overlap, Region
 
 ARENA = Region("arena", None)
-SOLVERS = [greedy, greedy_by_size, hill_climb]
+SOLVERS = [greedy, greedy_by_size, hill_climb, exact]
 
 
 @st.composite
-def problems(draw: st.DrawFn) -> Problem:
+def problems(draw: st.DrawFn, max_blocks: int = 8, min_distance: int = -8) -> Problem:
     blocks = []
-    for index in range(draw(st.integers(1, 8))):
+    for index in range(draw(st.integers(1, max_blocks))):
         birth = draw(st.integers(0, 5))
         alignment = draw(st.sampled_from([1, 4, 16]))
         blocks.append(Block(f"b{index}", draw(st.integers(0, 50)), birth, birth + draw(st.integers(0, 3)), alignment))
     pairs = st.tuples(st.integers(0, len(blocks) - 1), st.integers(0, len(blocks) - 1)).filter(lambda p: p[0] != p[1])
-    overlaps = [Overlap(a, b, draw(st.integers(-8, 40))) for a, b in draw(st.lists(pairs, max_size=2))]
+    overlaps = [Overlap(a, b, draw(st.integers(min_distance, 40))) for a, b in draw(st.lists(pairs, max_size=2))]
     return Problem(tuple(blocks), (ARENA,), tuple(overlaps))
 
 
@@ -108,3 +111,24 @@ def test_public_instances(shared: Path, name: str) -> None:
     assert violations(problem, placement) == []
     assert lower_bound(problem) <= 1 << 20 <= placement.peak(problem, "arena")
     assert violations(replace(problem, regions=(Region("arena", 1 << 20),)), placement) != []
+
+
+def first_fit_in_all_orders(problem: Problem) -> int:
+    fit = FirstFit(problem)
+    orders = itertools.permutations(range(len(problem.blocks)))
+    return min(fit.place(order).peak(problem, "arena") for order in orders)
+
+
+@given(problems())
+def test_the_exact_solver_is_between_hill_climbing_and_its_bound(problem: Problem) -> None:
+    found = solve(problem)
+    assert violations(problem, found.placement) == []
+    assert lower_bound(problem) <= found.lower_bound <= found.peak_bytes
+    assert found.peak_bytes <= hill_climb(problem).peak(problem, "arena")
+
+
+@given(problems(max_blocks=6, min_distance=0))
+def test_the_exact_solver_equals_all_orders(problem: Problem) -> None:
+    found = solve(problem, node_limit=100_000)
+    assert found.proved
+    assert found.peak_bytes == first_fit_in_all_orders(problem)

@@ -175,8 +175,10 @@ static bool slot_is_free(const schedule *stream, uint32_t index, trivet_firing f
         const trivet_step_record *other = &stream->steps[reader];
         const trivet_edge_record *edges = trivet_edges(stream->model) + other->edges;
         for (uint32_t e = 0; e < other->edge_count; e++) {
-            if (edges[e].source == index && low_row(stream, reader, &edges[e]) <= lost) {
-                return false;
+            const trivet_tensor_record *read = trivet_operand(stream->model, other, edges[e].operand);
+            bool is_here = read->region == result->region && read->offset == result->offset;
+            if (edges[e].source != TRIVET_NO_SOURCE && is_here && low_row(stream, reader, &edges[e]) <= lost) {
+                return false; /* also what an in-place step has made of the row */
             }
         }
     }
