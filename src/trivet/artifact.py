@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from trivet.backends.plan.host import HostModel
 from trivet.backends.plan.reader import PlanInfo, PortInfo
+from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
 from trivet.ir.op import Array
 

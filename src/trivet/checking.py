@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from trivet import driver, interp
 from trivet.artifact import Artifact
 from trivet.compare import FLOAT_TOLERANCE, Comparison, compare
 from trivet.core.numerics import Numerics
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Value
 from trivet.ir.op import Array
 from trivet.reference import Reference, ReferenceRefused, references_for

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from trivet.core.record import dataclass
 from trivet.ir.op import Array
 
 FLOAT_TOLERANCE = 1e-5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import cast
 
@@ -12,6 +12,7 @@ from trivet.backends.plan.selection import Selection
 from trivet.backends.plan.writer import write as write_plan
 from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
+from trivet.core.record import dataclass
 from trivet.errors import DoesNotFit, InvalidModel, Unsupported
 from trivet.frontends.options import Loaded, LoadOptions
 from trivet.ir.graph import Graph

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from trivet import driver
@@ -10,6 +9,7 @@ from trivet.analysis.cost import node_macs
 from trivet.analysis.ranges import Ranges, analyze_ranges
 from trivet.backends.plan.selection import Selection
 from trivet.backends.plan.writer import write as write_plan
+from trivet.core.record import dataclass
 from trivet.errors import CompileError, DoesNotFit
 from trivet.ir.graph import Graph
 from trivet.planning.options import Objective, PlanOptions

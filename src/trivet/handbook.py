@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FunctionType
 
 from trivet.backends.plan.kernels import KERNELS
+from trivet.core.record import dataclass
 from trivet.ir.op import Op
 from trivet.ir.text.values import field_hints
 from trivet.ops import ALL_OPS

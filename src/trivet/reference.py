@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from trivet.core.numerics import Numerics
+from trivet.core.record import dataclass
 from trivet.ir.op import Array
 
 

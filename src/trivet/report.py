@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from trivet.analysis.cost import node_macs
+from trivet.core.record import dataclass
 from trivet.driver import Compiled
 from trivet.planning.plan import BufferKind, ExecutionPlan
 

@@ -7,12 +7,12 @@ it lies between the sum of the lower ends and the sum of the upper ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from trivet.core.interval import Interval
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node, Value
 from trivet.ops.conv import Conv2D, ConvTranspose2D, DepthwiseConv2D
 from trivet.ops.matmul import BatchMatMul, Dense, MatMul

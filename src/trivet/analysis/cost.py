@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node
 
 

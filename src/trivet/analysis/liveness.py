@@ -7,8 +7,8 @@ run. Layer by layer, every node is a run of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
 
 Runs = Sequence[Sequence[Node]]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 from trivet.analysis.accumulators import Sums, accumulator_sums
 from trivet.core.dtype import I32
 from trivet.core.interval import Interval
 from trivet.core.numerics import Overflow
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
 from trivet.ir.op import full_range
 from trivet.ops.elementwise import Add

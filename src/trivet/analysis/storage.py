@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from trivet.analysis.liveness import Lifetime, Runs, activations, lifetimes
 from trivet.core.dtype import BOOL
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
 from trivet.ops.movement import Concat, Slice
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from trivet.analysis.storage import StorageMap
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node
 
 

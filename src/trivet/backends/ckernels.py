@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from trivet.backends.records import BLOB, FieldValue, Record
+from trivet.core.record import dataclass
 from trivet.ir.graph import Value
 
 Blob: TypeAlias = npt.NDArray[np.generic]

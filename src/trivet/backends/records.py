@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from trivet.core.record import dataclass
 
 Scalar: TypeAlias = int | float
 FieldValue: TypeAlias = Scalar | tuple[Scalar, ...]

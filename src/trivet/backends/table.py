@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node
 from trivet.ir.op import Op
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
 from types import ModuleType
+
+from trivet.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

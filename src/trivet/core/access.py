@@ -6,7 +6,7 @@ monotonically is `Whole`, which is always sound. Rows, columns and channels use 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from trivet.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
+
+from trivet.core.record import dataclass
 
 
 class Kind(Enum):

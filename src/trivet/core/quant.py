@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from trivet.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from trivet.core.numerics import Numerics
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph
 from trivet.ir.op import Array
 from trivet.ir.types import Shape

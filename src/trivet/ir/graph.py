@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from trivet.core.record import dataclass
 from trivet.core.source import Location
 from trivet.ir.op import Array, Op, TypeMismatch
 from trivet.ir.types import TensorType

@@ -7,7 +7,6 @@ has a default that is always sound, so a forgotten fact costs an optimization, n
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from trivet.core.access import Access, Span, whole
 from trivet.core.interval import Interval
+from trivet.core.record import dataclass
 from trivet.ir.types import Shape, TensorType, Types
 
 Array = npt.NDArray[Any]

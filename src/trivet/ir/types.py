@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from trivet.core.access import Span
 from trivet.core.dtype import DType
 from trivet.core.quant import Quant
+from trivet.core.record import dataclass
 
 Shape = tuple[int, ...]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from trivet.core.dtype import F32, I8, I32
 from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
+from trivet.core.record import dataclass
 from trivet.ir.op import Array, Arrays, Intervals, require
 from trivet.ir.types import TensorType, Types
 from trivet.ops import tflite_activation as tflite

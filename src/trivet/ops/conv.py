@@ -6,7 +6,7 @@ its own rounding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from trivet.core.access import Access, AxisRule, Blocked, Reduced, Span, Upsampl
 from trivet.core.bounds import UNBOUNDED, Bounds
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
+from trivet.core.record import dataclass
 from trivet.ir.op import Array, Arrays, Intervals, Op, Region, Tile, require, whole_region
 from trivet.ir.types import TensorType, Types
 from trivet.ops.products import (

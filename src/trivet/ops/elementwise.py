@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from trivet.core.fixedpoint import Ints
 from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics, Overflow
 from trivet.core.quant import Quant
+from trivet.core.record import dataclass
 from trivet.ir.op import Array, Arrays, Intervals, broadcast_shapes, full_range, require
 from trivet.ir.types import TensorType, Types
 from trivet.ops import tflite_elementwise as tflite

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +13,7 @@ from trivet.core.fixedpoint import wrap32
 from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
+from trivet.core.record import dataclass
 from trivet.ir.op import Arrays, Intervals, Op, Region, Tile, broadcast_shapes, require, whole_region
 from trivet.ir.types import TensorType, Types
 from trivet.ops.products import (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
@@ -13,6 +12,7 @@ from trivet.core.access import Access, AxisRule, Blocked, Shifted, Sliding, Span
 from trivet.core.dtype import I32, I64
 from trivet.core.interval import Interval
 from trivet.core.quant import Quant
+from trivet.core.record import dataclass
 from trivet.ir import op as contract
 from trivet.ir.op import Array, Arrays, Intervals, Op, Region, broadcast_shapes, require
 from trivet.ir.types import Shape, TensorType, Types

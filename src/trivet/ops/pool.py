@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from trivet.core.bounds import UNBOUNDED, Bounds
 from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
+from trivet.core.record import dataclass
 from trivet.ir.op import Array, Arrays, Intervals, Op, Region, Tile, require
 from trivet.ir.types import TensorType, Types
 from trivet.ops.products import clamp_limits, clamped_range, clipped_f32, rescaled, stored

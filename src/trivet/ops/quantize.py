@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from trivet.core.fixedpoint import multiply_by_quantized_multiplier
 from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant, quantize_multipliers
+from trivet.core.record import dataclass
 from trivet.ir.op import Array, Arrays, Intervals, Region, Tile, full_range, require
 from trivet.ir.types import TensorType, Types
 from trivet.ops.pointwise import Pointwise, covers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +14,7 @@ from trivet.core.fixedpoint import multiply_by_quantized_multiplier, wrap32
 from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Multiplier, Quant, quantize_multiplier
+from trivet.core.record import dataclass
 from trivet.ir.op import Array, Arrays, Intervals, Op, Region, Tile, full_range, require
 from trivet.ir.types import Shape, TensorType, Types
 from trivet.ops.products import rescaled, stored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from trivet.core.access import Access, AxisRule, Span, Upsampled, Whole, pointwise
 from trivet.core.bounds import UNBOUNDED
 from trivet.core.numerics import Numerics
+from trivet.core.record import dataclass
 from trivet.ir.op import Array, Arrays, Intervals, Op, Region, Tile, require
 from trivet.ir.types import TensorType, Types
 from trivet.ops.products import stored

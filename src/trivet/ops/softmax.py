@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from trivet.core.dtype import F32, I8, I16, DType
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
+from trivet.core.record import dataclass
 from trivet.ir.op import Array, Arrays, require
 from trivet.ir.types import TensorType, Types
 from trivet.ops import tflite_softmax as tflite

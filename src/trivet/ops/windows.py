@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from trivet.core.access import Sliding, Span
+from trivet.core.record import dataclass
 from trivet.ir.op import Array, require
 
 Pads2D = tuple[tuple[int, int], tuple[int, int]]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass
 from typing import ClassVar
 
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph
 from trivet.ir.rewriter import Rewriter
 from trivet.passes.specs import IMPORTED, Spec

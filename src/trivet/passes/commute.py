@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node
 from trivet.ir.op import Op
 from trivet.ir.types import Shape

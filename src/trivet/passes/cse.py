@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import ClassVar
 
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node, Value
 from trivet.ir.rewriter import Rewriter
 from trivet.passes.base import Pass

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from trivet.core.record import dataclass
 from trivet.ir.rewriter import Rewriter
 from trivet.passes.base import Pass
 

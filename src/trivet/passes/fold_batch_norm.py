@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from trivet.core.bounds import UNBOUNDED
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node, Value
 from trivet.ir.rewriter import Rewriter
 from trivet.ir.types import TensorType

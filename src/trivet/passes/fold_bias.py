@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from trivet.core.bounds import UNBOUNDED
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node, Value
 from trivet.ir.op import Op
 from trivet.ir.rewriter import Rewriter

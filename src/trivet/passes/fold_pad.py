@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from trivet.core.numerics import Numerics
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node
 from trivet.ir.rewriter import Rewriter
 from trivet.ir.types import TensorType

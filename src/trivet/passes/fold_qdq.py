@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import ClassVar
 
 from trivet.core.bounds import UNBOUNDED
 from trivet.core.dtype import I8, DType
 from trivet.core.numerics import Numerics
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node, Value
 from trivet.ir.rewriter import Rewriter
 from trivet.ops.pool import MaxPool2D

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from trivet.core.numerics import Overflow
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node, Value
 from trivet.ir.rewriter import Rewriter
 from trivet.ops.activation import Relu

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node
 from trivet.ir.op import Op
 from trivet.ir.rewriter import Rewriter

@@ -10,8 +10,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph
 from trivet.ir.text.printer import print_graph
 from trivet.ir.verify import violations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from trivet.core.bounds import UNBOUNDED, Bounds
 from trivet.core.dtype import F32, DType
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node, Value
 from trivet.ir.op import Op
 from trivet.ir.rewriter import Rewriter

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from trivet.analysis.ranges import DEFAULT_I32, Overflowing, Ranges, analyze_ranges, is_exact
 from trivet.core.interval import Interval
+from trivet.core.record import dataclass
 from trivet.errors import CompileError, MayOverflow, Problems
 from trivet.ir.rewriter import Rewriter
 from trivet.passes.base import Pass

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from trivet.core.dtype import F32
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node, Value
 from trivet.ir.op import Array, Op
 from trivet.ir.rewriter import Rewriter

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node, Value
 from trivet.ir.op import Array
 from trivet.ir.rewriter import Rewriter

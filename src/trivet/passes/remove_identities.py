@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from trivet.core.bounds import UNBOUNDED, Bounds
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
 from trivet.ir.rewriter import Rewriter
 from trivet.ir.types import TensorType

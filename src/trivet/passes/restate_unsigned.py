@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from trivet.core.bounds import Bounds
 from trivet.core.dtype import I8, I16, U8, U16, DType
 from trivet.core.numerics import Numerics
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
 from trivet.ir.op import Op
 from trivet.ir.rewriter import Rewriter

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from trivet.core.dtype import I8, U8, U16
 from trivet.core.numerics import Numerics
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
 from trivet.ops.movement import Transpose
 from trivet.ops.quantize import Dequantize, Quantize, Requantize

@@ -8,12 +8,12 @@ declares to preserve it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from trivet import interp
 from trivet.core.dtype import BOOL, I32, I64
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Value
 from trivet.ir.op import Array
 from trivet.ir.text.printer import print_graph

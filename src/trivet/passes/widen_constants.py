@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from trivet.core.dtype import F16, I4, I8, U4
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node
 from trivet.ir.rewriter import Rewriter
 from trivet.ops.quantize import Dequantize

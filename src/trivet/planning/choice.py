@@ -6,8 +6,7 @@ calls beyond one per node among choices in which no range needs more than a limi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from trivet.core.record import dataclass
 from trivet.planning.streams import MAX_RANGE, Candidate, StreamModel
 
 UNBOUNDED = 1 << 62

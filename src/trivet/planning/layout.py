@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from trivet.analysis.liveness import Lifetime, Runs
 from trivet.analysis.storage import Sharing, Storage, StorageMap, share_storage
+from trivet.core.record import dataclass
 from trivet.errors import Unsupported
 from trivet.ir.graph import Graph, Node, Value
 from trivet.planning.memory.problem import Block, Placement, Problem

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
+from trivet.core.record import dataclass
 from trivet.planning.layout import Solver
 from trivet.planning.memory.exact import exact
 from trivet.planning.memory.greedy import greedy

@@ -9,10 +9,10 @@ depth-first orders.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from trivet.analysis.liveness import layer_by_layer
 from trivet.analysis.storage import Sharing, StorageMap, share_storage
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node
 
 MAX_STATES = 20_000

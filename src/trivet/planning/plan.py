@@ -8,10 +8,10 @@ whole. Every tensor is a view into a buffer, and every buffer has an address in 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
 
 

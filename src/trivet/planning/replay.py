@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from trivet.core.access import Broadcast, Reduced, Sliding, Span, Whole
+from trivet.core.record import dataclass
 from trivet.ir.graph import Value
 from trivet.planning.plan import Edge, ExecutionPlan, Step, Stream
 

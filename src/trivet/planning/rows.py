@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from trivet.analysis.storage import StorageMap
 from trivet.core.access import AxisRule, Blocked, Broadcast, Reduced, Shifted, Sliding, Upsampled
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node, Value
 from trivet.ir.types import TensorType
 from trivet.planning.plan import Edge

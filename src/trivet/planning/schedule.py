@@ -7,9 +7,9 @@ order of firings that needs least memory is not unique where branches fork, henc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from trivet.core.record import dataclass
 from trivet.planning.plan import Edge
 
 Depths = dict[int, int]

@@ -7,10 +7,11 @@ over the ring of an operand that nobody else reads, as `analysis.storage` decide
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from trivet.analysis.liveness import layer_by_layer
 from trivet.analysis.storage import Sharing, StorageMap, share_storage
+from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
 from trivet.planning.layout import COUNTER_BYTES, SCRATCH_ALIGNMENT
 from trivet.planning.plan import Edge, KernelNeeds

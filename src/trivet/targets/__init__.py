@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
+
+from trivet.core.record import dataclass
 
 _DATA = Path(__file__).parent / "data"
 

@@ -7,10 +7,9 @@ of `shape[2] * shape[3]` elements, every other rank is one row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from trivet.backends.records import F32, I32, SECTION, U8, U16, U32, Field, Record
 from trivet.core import dtype as d
+from trivet.core.record import dataclass
 
 MAGIC = int.from_bytes(b"TGRS", "little")
 VERSION = 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from trivet.backends.ckernels import CKernel
@@ -12,6 +11,7 @@ from trivet.backends.plan import format as f
 from trivet.backends.plan.kernels import FAMILIES
 from trivet.backends.records import FieldValue
 from trivet.core.dtype import DType
+from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
 
 Row = Mapping[str, FieldValue]

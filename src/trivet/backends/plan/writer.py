@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from trivet.backends.ckernels import Call, images_of
 from trivet.backends.plan import format as f
@@ -12,6 +11,7 @@ from trivet.backends.plan.kernels.copy import CONSTANT, COPY
 from trivet.backends.plan.pool import ConstantPool, pack_params
 from trivet.backends.plan.selection import Selection
 from trivet.backends.records import FieldValue, Record, align
+from trivet.core.record import dataclass
 from trivet.errors import DoesNotFit
 from trivet.ir.graph import Port, Value
 from trivet.planning.plan import Edge, ExecutionPlan, Stage, Step, Stream, Transfer, View

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NoReturn
 
 import numpy as np
@@ -13,6 +13,7 @@ from trivet.core import dtype as dt
 from trivet.core.dtype import DType
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
+from trivet.core.record import dataclass
 from trivet.core.source import Operator
 from trivet.errors import InvalidModel, Unsupported
 from trivet.frontends.onnx.model import Attribute, Body, ForeignNode, Unreadable

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import NoReturn
 
 from trivet.core.dtype import from_numpy
 from trivet.core.numerics import Numerics
+from trivet.core.record import dataclass
 from trivet.core.source import Operator
 from trivet.errors import CompileError, InvalidModel, Problems, Unsupported
 from trivet.frontends.onnx.context import Builder, Context, Converter

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from trivet.core.dtype import DType
+from trivet.core.record import dataclass
 from trivet.ir.op import Array
 
 Dim = int | str

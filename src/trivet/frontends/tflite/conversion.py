@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from trivet.core.dtype import F32, I8, U8
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
+from trivet.core.record import dataclass
 from trivet.core.source import Operator as Place
 from trivet.errors import CompileError, InvalidModel, Unsupported
 from trivet.frontends.tflite.read import Model, Operator, Subgraph, Tensor

@@ -7,11 +7,11 @@ distance from the table (0: absent). Strings, vectors and tables in fields are f
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
 
+from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
 
 _VTABLE_HEAD = 4

@@ -6,10 +6,10 @@ Nothing outside this module and `flatbuffer` reads bytes of the file.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from pathlib import Path
 
 from trivet.core.dtype import DType
+from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
 from trivet.frontends.tflite.flatbuffer import Buffer, Table
 from trivet.frontends.tflite.schema import ELEMENT_TYPES, IDENTIFIER, OPERATORS, Field, layout

@@ -6,10 +6,10 @@ reading a network.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 from trivet.core.dtype import BOOL, F16, F32, F64, I4, I8, I16, I32, I64, U8, U16, U32, U64, DType
+from trivet.core.record import dataclass
 
 IDENTIFIER = b"TFL3"
 """Bytes 4 to 8 of every file."""

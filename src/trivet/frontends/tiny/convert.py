@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -14,6 +13,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from trivet.core import dtype as dtypes
 from trivet.core.dtype import I8, I32
 from trivet.core.numerics import Overflow
+from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
 from trivet.frontends.options import Loaded, LoadOptions
 from trivet.frontends.tiny import constants

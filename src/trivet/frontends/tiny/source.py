@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from trivet.core.record import dataclass
 from trivet.core.source import TextSpan
 from trivet.errors import InvalidModel
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from trivet.core.record import dataclass
 from trivet.core.source import TextSpan
 from trivet.errors import InvalidModel
 

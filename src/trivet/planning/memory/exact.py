@@ -12,8 +12,9 @@ at its lowest legal address now: only those are tried.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from trivet.core.record import dataclass
 from trivet.planning.memory.first_fit import FirstFit
 from trivet.planning.memory.hill_climb import hill_climb
 from trivet.planning.memory.problem import Placement, Problem, Spot, lower_bound, overlap_gain

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from trivet.core.record import dataclass
 from trivet.planning.plan import Overlap, Region
 
 

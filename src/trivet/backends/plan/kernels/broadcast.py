@@ -7,12 +7,12 @@ are merged, so that operands of one shape are a single long vector.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from trivet.backends.ckernels import Blob
 from trivet.backends.records import BLOB, U32, Field, FieldValue
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node, Value
 from trivet.ir.types import Shape
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from trivet.core.bounds import Bounds
 from trivet.core.dtype import F32, I8
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node
 from trivet.ops.conv import Conv2D, DepthwiseConv2D
 from trivet.ops.matmul import Dense

@@ -6,10 +6,9 @@ whatever lies between the bounds gives the right result for all 65,536 pairs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from trivet.core.record import dataclass
 from trivet.ir.op import Array, Op
 from trivet.ir.types import TensorType
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
 from trivet.frontends.tflite.conversion import Conversion, Converter
 from trivet.ops.movement import Reshape, Slice

@@ -1,0 +1,136 @@
+"""`dataclass` for frozen, slotted values, made quickly.
+
+Trivet has some two hundred small value classes, and a compilation makes all of them at start-up. The standard decorator
+compiles six methods from source text for each, which takes longer than all the rest of importing Trivet. Here the
+methods are shared, except for the initializer, which is compiled when the first instance is made. The result is a
+dataclass: `fields`, `replace` and `match` work as ever. Anything but plain frozen, slotted classes is left to the
+standard decorator.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+
+    def dataclass(cls=None, /, **options):
+        """As `dataclasses.dataclass`."""
+        if cls is None:
+            return lambda decorated: dataclass(decorated, **options)
+        fields = _fields(cls) if options == {"frozen": True, "slots": True} else None
+        return dataclasses.dataclass(cls, **options) if fields is None else _record(cls, fields)
+
+
+_MISSING = dataclasses.MISSING
+_Fields = dict[str, Any]
+"""`dataclasses.Field` by name, in the order of the initializer's parameters."""
+
+
+@dataclasses.dataclass
+class _Template:
+    field: int
+
+
+_PLAIN_FIELD = dataclasses.fields(_Template)[0]._field_type  # type: ignore[attr-defined]
+
+
+def _fields(cls: type) -> _Fields | None:
+    """The fields of a class, inherited ones first; None where it has one that needs the standard decorator."""
+    fields: _Fields = {}
+    for base in reversed(cls.__mro__[1:]):
+        fields |= getattr(base, "__dataclass_fields__", {})
+    for name, annotation in inspect.get_annotations(cls).items():
+        if not isinstance(annotation, str) or annotation.startswith(("InitVar", "KW_ONLY")):
+            return None
+        if annotation.startswith("ClassVar"):
+            continue
+        default = cls.__dict__.get(name, _MISSING)
+        field: Any = default if isinstance(default, dataclasses.Field) else dataclasses.field(default=default)
+        field.name, field.type, field.kw_only, field._field_type = name, annotation, False, _PLAIN_FIELD
+        fields[name] = field
+    plain = all(field.init and field.repr and field.compare and field.hash is None for field in fields.values())
+    return fields if plain else None
+
+
+def _record(cls: type, fields: _Fields) -> type:
+    """`cls` again, with slots for its own fields and with the shared methods that it does not define itself."""
+    hidden = {"__dict__", "__weakref__"}
+    inherited = {name for base in cls.__mro__[1:] for name in getattr(base, "__slots__", ())}
+    body = {key: value for key, value in cls.__dict__.items() if key not in hidden and key not in fields}
+    body = {**_METHODS, **{key: value for key, value in body.items() if key != "__hash__" or value is not None}}
+    body["__slots__"] = tuple(name for name in fields if name not in inherited)
+    body["__match_args__"] = tuple(fields)
+    body["__dataclass_fields__"] = fields
+    made = type(cls)(cls.__name__, cls.__bases__, body)
+    made.__qualname__ = cls.__qualname__
+    if "__init__" not in body:
+        made.__init__ = _first_init(made, fields)  # type: ignore[misc]
+    return made
+
+
+def _first_init(cls: type, fields: _Fields) -> Any:
+    """An initializer that gives way to the real one on its first call."""
+
+    def __init__(self: object, *args: object, **kwargs: object) -> None:  # noqa: N807 - it is one
+        cls.__init__ = _compile_init(cls, fields)  # type: ignore[misc]
+        cls.__init__(self, *args, **kwargs)  # type: ignore[misc]
+
+    return __init__
+
+
+def _compile_init(cls: type, fields: _Fields) -> Any:
+    scope: dict[str, object] = {"put": object.__setattr__, "missing": _MISSING}
+    parameters, lines = [], []
+    for name, field in fields.items():
+        scope[f"make_{name}"], scope[f"default_{name}"] = field.default_factory, field.default
+        if field.default_factory is not _MISSING:
+            parameters.append(f"{name}=missing")
+            lines.append(f"put(self, {name!r}, make_{name}() if {name} is missing else {name})")
+        else:
+            parameters.append(name if field.default is _MISSING else f"{name}=default_{name}")
+            lines.append(f"put(self, {name!r}, {name})")
+    if hasattr(cls, "__post_init__"):
+        lines.append("self.__post_init__()")
+    exec(f"def __init__(self, {', '.join(parameters)}):\n  " + "\n  ".join(lines or ["pass"]), scope)
+    return scope["__init__"]
+
+
+def _values(self: Any) -> tuple[object, ...]:
+    return tuple([getattr(self, name) for name in self.__match_args__])
+
+
+def _eq(self: object, other: object) -> bool:
+    return _values(self) == _values(other) if other.__class__ is self.__class__ else NotImplemented
+
+
+def _hash(self: object) -> int:
+    return hash(_values(self))
+
+
+def _repr(self: Any) -> str:
+    listed = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__match_args__)
+    return f"{type(self).__qualname__}({listed})"
+
+
+def _frozen(self: object, name: str, *value: object) -> None:
+    raise dataclasses.FrozenInstanceError(f"cannot change field {name!r}")
+
+
+def _reduce(self: object) -> tuple[object, ...]:
+    return type(self), _values(self)
+
+
+_METHODS = {
+    "__eq__": _eq,
+    "__hash__": _hash,
+    "__repr__": _repr,
+    "__setattr__": _frozen,
+    "__delattr__": _frozen,
+    "__reduce__": _reduce,
+}
+
+__all__ = ["dataclass"]

@@ -1,0 +1,136 @@
+"""The quick decorator makes what the standard one makes."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import pickle
+from typing import ClassVar
+
+import pytest
+
+from trivet.core.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value with a default, a factory and a check."""
+
+    x: int
+    y: int = 2
+    tags: tuple[str, ...] = dataclasses.field(default_factory=tuple)
+    kind: ClassVar[str] = "point"
+
+    def __post_init__(self) -> None:
+        assert self.x >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class Place(Point):
+    """Adds a field, and changes a default."""
+
+    y: int = 5
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Keeps methods of its own."""
+
+    name: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Named) and self.name.lower() == other.name.lower()
+
+    def __hash__(self) -> int:
+        return hash(self.name.lower())
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    pass
+
+
+@dataclass(slots=True)
+class Mutable:
+    """Not frozen: left to the standard decorator."""
+
+    x: int = 0
+
+
+def test_positional_keyword_and_default_arguments() -> None:
+    assert (Point(1).y, Point(1, 3).y, Point(x=1, y=4).y, Point(1).tags) == (2, 3, 4, ())
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'x'"):
+        Point()
+    with pytest.raises(TypeError, match="unexpected keyword argument 'z'"):
+        Point(1, z=2)
+
+
+def test_the_check_runs() -> None:
+    with pytest.raises(AssertionError):
+        Point(-1)
+
+
+def test_equality_is_of_values_and_class() -> None:
+    assert Point(1) == Point(1, 2)
+    assert Point(1) != Point(2)
+    assert Place(1, 2) != Point(1, 2)
+    assert Empty() == Empty()
+    assert Point(1) != 1
+
+
+def test_equal_values_have_one_hash() -> None:
+    assert len({Point(1), Point(1, 2), Point(2)}) == 2
+
+
+def test_representation() -> None:
+    assert repr(Place(1, name="a")) == "Place(x=1, y=5, tags=(), name='a')"
+
+
+def test_frozen_and_slotted() -> None:
+    point = Point(1)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        point.x = 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        point.other = 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        del point.x
+    assert not hasattr(point, "__dict__")
+    assert not hasattr(Place(1), "__dict__")
+
+
+def test_fields_replace_and_match() -> None:
+    assert [field.name for field in dataclasses.fields(Place)] == ["x", "y", "tags", "name"]
+    assert dataclasses.replace(Place(1, name="a"), x=3) == Place(3, name="a")
+    match Place(1, 7):
+        case Place(x, y):
+            assert (x, y) == (1, 7)
+
+
+def test_class_variables_are_no_fields() -> None:
+    assert (Point.kind, Point(1).kind) == ("point", "point")
+
+
+def test_methods_of_its_own_stay() -> None:
+    assert Named("A") == Named("a")
+    assert len({Named("A"), Named("a")}) == 1
+    assert repr(Named("A")) == "A"
+
+
+def test_copies() -> None:
+    place = Place(1, name="a")
+    assert copy.deepcopy(place) == place
+    assert pickle.loads(pickle.dumps(place)) == place
+
+
+def test_other_classes_are_the_standard_decorators() -> None:
+    value = Mutable()
+    value.x = 3
+    assert value == Mutable(3)
+    assert dataclasses.is_dataclass(Mutable)
