@@ -8,6 +8,7 @@ from trivet.backends.ckernels import CKernel
 from trivet.backends.plan.kernels import (
     arithmetic,
     conv,
+    conv_transpose,
     copy,
     depthwise,
     exact,
@@ -24,6 +25,7 @@ FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
     "lookup": lookup.FAMILY,
     "conv": conv.FAMILY,
     "depthwise": depthwise.FAMILY,
+    "conv_transpose": conv_transpose.FAMILY,
     "pool": pool.FAMILY,
     "softmax": softmax.FAMILY,
     "quantize": quantize.FAMILY,

@@ -6,6 +6,7 @@
 #include "trivet/kernels/lookup.h"
 #include "trivet/kernels/conv.h"
 #include "trivet/kernels/depthwise.h"
+#include "trivet/kernels/conv_transpose.h"
 #include "trivet/kernels/pool.h"
 #include "trivet/kernels/softmax.h"
 #include "trivet/kernels/quantize.h"
@@ -18,6 +19,7 @@
     TRIVET_KERNELS_LOOKUP(X) \
     TRIVET_KERNELS_CONV(X) \
     TRIVET_KERNELS_DEPTHWISE(X) \
+    TRIVET_KERNELS_CONV_TRANSPOSE(X) \
     TRIVET_KERNELS_POOL(X) \
     TRIVET_KERNELS_SOFTMAX(X) \
     TRIVET_KERNELS_QUANTIZE(X) \
