@@ -8,9 +8,11 @@ import pytest
 from kernel_runs import check_node, node_of
 from product_cases import CONTRACTS, Layers
 
+from trivet.core.bounds import UNBOUNDED, Bounds
 from trivet.core.dtype import F32, I8
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
+from trivet.ops.pool import AveragePool2D
 from trivet.ops.reduce import Mean, ReduceMax, ReduceMin, ReduceProd, Sum
 from trivet.ops.softmax import Softmax
 
@@ -77,3 +79,14 @@ def test_folds_f32(library: ctypes.CDLL, kind: type, shape: tuple[int, ...], axe
 def test_extremes_s8(library: ctypes.CDLL, kind: type, shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
     x, type_ = Layers(6).activation(shape)
     check_node(library, node_of(kind(axes, False), type_), [x])
+
+
+@pytest.mark.parametrize("numerics", CONTRACTS, ids=lambda n: n.value)
+@pytest.mark.parametrize("shape", [(1, 25, 5, 64), (2, 3, 4, 5), (1, 1, 1, 3)], ids=str)
+def test_the_average_of_a_whole_map(library: ctypes.CDLL, numerics: Numerics, shape: tuple[int, ...]) -> None:
+    x, type_ = Layers(7).activation(shape)
+    for clamp in (UNBOUNDED, Bounds(-3, 5)):
+        node = node_of(AveragePool2D(shape[1:3], shape[1:3], clamp=clamp, out=type_.quant, numerics=numerics), type_)
+        check_node(library, node, [x])
+    floats, type_ = Layers(8).floats(shape)
+    check_node(library, node_of(AveragePool2D(shape[1:3], clamp=Bounds(-0.1, 0.1)), type_), [floats], 1e-5)

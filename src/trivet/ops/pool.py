@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from trivet.core.access import Access, pointwise
+from trivet.core.access import Access, Reduced, pointwise
 from trivet.core.bounds import UNBOUNDED, Bounds
 from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
@@ -139,7 +139,15 @@ class AveragePool2D(Op):
         return (_clamped(Interval.hull(reached), x, self.clamp),)
 
     def access(self, types: Types) -> tuple[Access, ...]:
-        return (_access(self._windows(), types[0]),)
+        x = types[0]
+        if self.is_global(x):
+            _, height, width, channels = x.shape
+            return ((pointwise(0, x.shape[0]), Reduced(height), Reduced(width), pointwise(3, channels)),)
+        return (_access(self._windows(), x),)
+
+    def is_global(self, x: TensorType) -> bool:
+        """True iff the one window is the whole map: then it may be summed up in any grouping."""
+        return self.kernel == x.shape[1:3] and self.pads == NO_PADS
 
     def tile(self, types: Types, out: Region) -> Tile | None:
         spans, pads = tile_windows(self._windows().rules(*types[0].shape[1:3]), (out[1], out[2]))

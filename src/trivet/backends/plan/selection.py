@@ -7,6 +7,7 @@ from trivet.backends.plan import format as f
 from trivet.backends.plan.kernels import KERNELS
 from trivet.errors import Problems, Unsupported
 from trivet.ir.graph import Graph, Node
+from trivet.planning.rows import reduces_rows
 
 
 class Selection:
@@ -35,7 +36,8 @@ class Selection:
         return self.call(node).scratch(rows)
 
     def computes_rows(self, node: Node) -> bool:
-        return self.call(node).streams
+        call = self.call(node)
+        return call.streams and call.accumulates == reduces_rows(node)
 
     def check(self, graph: Graph) -> None:
         """Raises: Problems, with every node that no kernel takes."""

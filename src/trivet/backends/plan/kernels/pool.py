@@ -6,6 +6,7 @@ import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
 from trivet.backends.plan.kernels.conv import WINDOW, Geometry
+from trivet.backends.plan.kernels.reduce import sums_rows
 from trivet.backends.plan.kernels.requant import REAL_BOUNDS, real_bounds
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U32, Field, FieldValue, Record
@@ -74,6 +75,8 @@ def max_pool2d(node: Node) -> Call | None:
 def average_pool2d(node: Node) -> Call | None:
     op, x = node.op, node.inputs[0].type
     assert isinstance(op, AveragePool2D)
+    if sums_rows(op, x):
+        return None
     params = _window_params(node, op, (1, 1)) | {"count_include_pad": int(op.count_include_pad)}
     if x.dtype is d.F32:
         return Call(AVERAGE_POOL_F32, node.inputs, params)

@@ -7,13 +7,17 @@ import math
 import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
+from trivet.backends.plan.kernels.requant import fixed_scratch, real_bounds
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, F32, I32, U32, Field, FieldValue, Record
 from trivet.core import dtype as d
+from trivet.core.bounds import UNBOUNDED
 from trivet.core.numerics import Numerics
 from trivet.core.quant import quantize_multiplier
 from trivet.ir.graph import Node
 from trivet.ir.types import TensorType
+from trivet.ops.pool import AveragePool2D
+from trivet.ops.products import clamp_limits
 from trivet.ops.reduce import Mean, ReduceMax, ReduceMin, ReduceProd, Sum
 
 _RESCALE = (
@@ -33,7 +37,25 @@ _BLOCK = (
 _PIXELS = (Field("width", U32, "pixels of a row"), Field("channels", U32))
 
 SUM_ROWS_S8 = CKernel(64, "sum_rows_s8", Record("sum_rows_s8", (*_RESCALE, *_PIXELS)))
-SUM_ROWS_F32 = CKernel(65, "sum_rows_f32", Record("sum_rows_f32", (Field("divisor", F32, "of the sums"), *_PIXELS)))
+AVERAGE_ROWS_S8 = CKernel(
+    69,
+    "average_rows_s8",
+    Record(
+        "average_rows_s8",
+        (
+            Field("offset", I32, "added to stored integers while means are rounded: 0, or 128 (uint8 networks)"),
+            Field("count", U32, "elements of one result"),
+            Field("lo", I32, "least stored result"),
+            Field("hi", I32, "largest stored result"),
+            *_PIXELS,
+        ),
+    ),
+)
+SUM_ROWS_F32 = CKernel(
+    65,
+    "sum_rows_f32",
+    Record("sum_rows_f32", (Field("divisor", F32, "of the sums"), Field("lo", F32), Field("hi", F32), *_PIXELS)),
+)
 SUM_BLOCK_S8 = CKernel(66, "sum_block_s8", Record("sum_block_s8", (*_RESCALE, *_BLOCK)), by_rows=False)
 FOLD_BLOCK_F32 = CKernel(
     67,
@@ -54,7 +76,7 @@ EXTREMUM_BLOCK_S8 = CKernel(
     Record("extremum_block_s8", (Field("smallest", U32, "0: the largest, 1: the smallest"), *_BLOCK)),
     by_rows=False,
 )
-FAMILY = (SUM_ROWS_S8, SUM_ROWS_F32, SUM_BLOCK_S8, FOLD_BLOCK_F32, EXTREMUM_BLOCK_S8)
+FAMILY = (SUM_ROWS_S8, AVERAGE_ROWS_S8, SUM_ROWS_F32, SUM_BLOCK_S8, FOLD_BLOCK_F32, EXTREMUM_BLOCK_S8)
 
 _SPATIAL = (1, 2)
 _MODES = {Sum: 0, Mean: 0, ReduceMax: 1, ReduceMin: 2, ReduceProd: 3}
@@ -74,16 +96,42 @@ def sum_rows(node: Node) -> Call | None:
     images, height, width, channels = x.shape
     pixels: _Params = {"width": width, "channels": channels}
 
-    def scratch(rows: int) -> int:
-        return 4 * channels
-
     if x.dtype is d.F32:
         divisor = float(height * width) if isinstance(op, Mean) else 1.0
-        params = {"divisor": divisor} | pixels
-        return Call(SUM_ROWS_F32, node.inputs, params, scratch, images=images, accumulates=True)
+        params: _Params = {"divisor": divisor, **real_bounds(UNBOUNDED), **pixels}
+        return Call(SUM_ROWS_F32, node.inputs, params, fixed_scratch(4 * channels), images=images, accumulates=True)
     if x.dtype is not d.I8 or op.out is None or op.count(x) > _MAX_COUNT:
         return None
-    return Call(SUM_ROWS_S8, node.inputs, _rescale(op, x) | pixels, scratch, images=images, accumulates=True)
+    return Call(
+        SUM_ROWS_S8, node.inputs, _rescale(op, x) | pixels, fixed_scratch(4 * channels), images=images, accumulates=True
+    )
+
+
+def sums_rows(op: AveragePool2D, x: TensorType) -> bool:
+    """True iff `average_rows` takes the pool."""
+    if not op.is_global(x) or not 1 <= x.shape[1] * x.shape[2] <= _MAX_COUNT:
+        return False
+    return x.dtype is d.F32 or (x.dtype is d.I8 and op.numerics is not Numerics.ONNX)
+
+
+@KERNELS.kernel(AveragePool2D)
+def average_rows(node: Node) -> Call | None:
+    """The average pool of a whole map, which takes the rows as they come."""
+    op, x = node.op, node.inputs[0].type
+    assert isinstance(op, AveragePool2D)
+    if not sums_rows(op, x):
+        return None
+    images, height, width, channels = x.shape
+    pixels: _Params = {"width": width, "channels": channels}
+    count = height * width
+
+    if x.dtype is d.F32:
+        params: _Params = {"divisor": float(count), **real_bounds(op.clamp), **pixels}
+        return Call(SUM_ROWS_F32, node.inputs, params, fixed_scratch(4 * channels), images=images, accumulates=True)
+    limits = clamp_limits(d.I8, op.clamp)
+    offset = 128 if op.numerics is Numerics.LITERT_U8 else 0
+    params = {"offset": offset, "count": count, "lo": limits.lo, "hi": limits.hi} | pixels
+    return Call(AVERAGE_ROWS_S8, node.inputs, params, fixed_scratch(4 * channels), images=images, accumulates=True)
 
 
 @KERNELS.kernel(Mean, Sum)

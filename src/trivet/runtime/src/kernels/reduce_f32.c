@@ -20,7 +20,9 @@ trivet_status trivet_sum_rows_f32_run(const trivet_call *call, uint32_t row, uin
     if (row + rows == call->inputs[0].height) {
         float *y = (float *)(void *)trivet_row(&call->outputs[0], 0);
         for (uint32_t c = 0; c < p->channels; c++) {
-            y[c] = sums[c] / p->divisor;
+            float v = sums[c] / p->divisor;
+            v = v < p->lo ? p->lo : v;
+            y[c] = v > p->hi ? p->hi : v;
         }
     }
     return TRIVET_OK;

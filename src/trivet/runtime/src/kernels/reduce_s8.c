@@ -41,22 +41,61 @@ static bool rescale_is_sound(const rescale *r, const trivet_blob *scale) {
     return scale->bytes == sizeof(double) && *r->scale >= 0.0 && *r->scale <= 1e30;
 }
 
-trivet_status trivet_sum_rows_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_sum_rows_s8_record *p = call->params;
-    const rescale r = RESCALE(p, call->constants);
+/* Adds rows to the sums in scratch, which start anew at row 0; true when the last row is in. */
+static bool add_rows(const trivet_call *call, uint32_t row, uint32_t rows, uint32_t width, uint32_t channels) {
     int32_t *sums = (int32_t *)(void *)call->scratch;
-    for (uint32_t c = 0; row == 0 && c < p->channels; c++) {
+    for (uint32_t c = 0; row == 0 && c < channels; c++) {
         sums[c] = 0;
     }
     for (uint32_t y = row; y < row + rows; y++) {
         const int8_t *x = (const int8_t *)trivet_row(&call->inputs[0], y);
-        for (uint32_t column = 0; column < p->width; column++, x += p->channels) {
-            for (uint32_t c = 0; c < p->channels; c++) {
+        for (uint32_t column = 0; column < width; column++, x += channels) {
+            for (uint32_t c = 0; c < channels; c++) {
                 sums[c] += x[c];
             }
         }
     }
-    if (row + rows == call->inputs[0].height) {
+    return row + rows == call->inputs[0].height;
+}
+
+/* True iff sums of whole rows of `width` pixels fit the operands and the scratch. */
+static bool rows_are_sound(const trivet_check *check, uint32_t width, uint32_t channels, uint32_t count) {
+    const trivet_tensor_info *x = &check->inputs[0];
+    const trivet_tensor_info *y = &check->outputs[0];
+    return check->input_count == 1 && check->output_count == 1 && check->accumulates && x->dtype == TRIVET_I8 &&
+           y->dtype == TRIVET_I8 && y->height == 1 && x->row_bytes == trivet_product(width, channels) &&
+           y->row_bytes == channels && check->scratch_bytes / sizeof(int32_t) >= channels &&
+           trivet_product(x->height, width) == count && count >= 1 && count <= MAX_COUNT;
+}
+
+trivet_status trivet_average_rows_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
+    const trivet_average_rows_s8_record *p = call->params;
+    if (!add_rows(call, row, rows, p->width, p->channels)) {
+        return TRIVET_OK;
+    }
+    const int32_t *sums = (const int32_t *)(const void *)call->scratch;
+    int8_t *y = (int8_t *)trivet_row(&call->outputs[0], 0);
+    for (uint32_t c = 0; c < p->channels; c++) {
+        int32_t sum = sums[c] + p->offset * (int32_t)p->count;
+        int32_t half = (int32_t)(p->count / 2);
+        int32_t mean = (sum > 0 ? sum + half : sum - half) / (int32_t)p->count; /* halves away from zero */
+        y[c] = (int8_t)trivet_clamp(mean - p->offset, p->lo, p->hi);
+    }
+    return TRIVET_OK;
+}
+
+trivet_status trivet_average_rows_s8_check(const trivet_check *check) {
+    const trivet_average_rows_s8_record *p = check->params;
+    TRIVET_REQUIRE(rows_are_sound(check, p->width, p->channels, p->count) && (p->offset == 0 || p->offset == 128));
+    TRIVET_REQUIRE(p->lo >= -128 && p->lo <= p->hi && p->hi <= 127);
+    return TRIVET_OK;
+}
+
+trivet_status trivet_sum_rows_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
+    const trivet_sum_rows_s8_record *p = call->params;
+    const rescale r = RESCALE(p, call->constants);
+    if (add_rows(call, row, rows, p->width, p->channels)) {
+        const int32_t *sums = (const int32_t *)(const void *)call->scratch;
         int8_t *y = (int8_t *)trivet_row(&call->outputs[0], 0);
         for (uint32_t c = 0; c < p->channels; c++) {
             y[c] = rescaled(&r, sums[c]);
@@ -67,14 +106,8 @@ trivet_status trivet_sum_rows_s8_run(const trivet_call *call, uint32_t row, uint
 
 trivet_status trivet_sum_rows_s8_check(const trivet_check *check) {
     const trivet_sum_rows_s8_record *p = check->params;
-    const trivet_tensor_info *x = &check->inputs[0];
-    const trivet_tensor_info *y = &check->outputs[0];
     const rescale r = RESCALE(p, check->constants);
-    TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && check->accumulates);
-    TRIVET_REQUIRE(x->dtype == TRIVET_I8 && y->dtype == TRIVET_I8 && y->height == 1);
-    TRIVET_REQUIRE(x->row_bytes == trivet_product(p->width, p->channels) && y->row_bytes == p->channels);
-    TRIVET_REQUIRE(check->scratch_bytes / sizeof(int32_t) >= p->channels);
-    TRIVET_REQUIRE(rescale_is_sound(&r, &p->scale) && trivet_product(x->height, p->width) == p->count);
+    TRIVET_REQUIRE(rows_are_sound(check, p->width, p->channels, p->count) && rescale_is_sound(&r, &p->scale));
     return TRIVET_OK;
 }
 

@@ -17,12 +17,24 @@ typedef struct trivet_sum_rows_s8_record {
 } trivet_sum_rows_s8_record;
 typedef char trivet_sum_rows_s8_record_is_packed[sizeof(trivet_sum_rows_s8_record) == 40 ? 1 : -1];
 
+typedef struct trivet_average_rows_s8_record {
+    int32_t offset; /* added to stored integers while means are rounded: 0, or 128 (uint8 networks) */
+    uint32_t count; /* elements of one result */
+    int32_t lo; /* least stored result */
+    int32_t hi; /* largest stored result */
+    uint32_t width; /* pixels of a row */
+    uint32_t channels;
+} trivet_average_rows_s8_record;
+typedef char trivet_average_rows_s8_record_is_packed[sizeof(trivet_average_rows_s8_record) == 24 ? 1 : -1];
+
 typedef struct trivet_sum_rows_f32_record {
     float divisor; /* of the sums */
+    float lo;
+    float hi;
     uint32_t width; /* pixels of a row */
     uint32_t channels;
 } trivet_sum_rows_f32_record;
-typedef char trivet_sum_rows_f32_record_is_packed[sizeof(trivet_sum_rows_f32_record) == 12 ? 1 : -1];
+typedef char trivet_sum_rows_f32_record_is_packed[sizeof(trivet_sum_rows_f32_record) == 20 ? 1 : -1];
 
 typedef struct trivet_sum_block_s8_record {
     trivet_blob scale; /* f64 [1]: operand scale / result scale, rounded half to even; absent: mantissa and shift */
@@ -58,6 +70,7 @@ typedef char trivet_extremum_block_s8_record_is_packed[sizeof(trivet_extremum_bl
 /* X(id, name, parameter record, by rows, bit i: word i of the record starts a blob) */
 #define TRIVET_KERNELS_REDUCE(X) \
     X(64, sum_rows_s8, trivet_sum_rows_s8_record, 1u, 0x1u) \
+    X(69, average_rows_s8, trivet_average_rows_s8_record, 1u, 0x0u) \
     X(65, sum_rows_f32, trivet_sum_rows_f32_record, 1u, 0x0u) \
     X(66, sum_block_s8, trivet_sum_block_s8_record, 0u, 0x1u) \
     X(67, fold_block_f32, trivet_fold_block_f32_record, 0u, 0x0u) \
