@@ -317,7 +317,7 @@ static uint32_t run_column(const job *j, uint32_t row, uint32_t rows) {
     }
     uint32_t extent = (p->kernel_h - 1u) * p->dilation_h + 1;
     int32_t first = (int32_t)(row * p->stride_h) - p->pad_top;
-    if (j->interior.last == 0 || first < 0 || first + (int32_t)extent > (int32_t)j->x->height) {
+    if (j->interior.first != 0 || j->interior.last == 0 || first < 0 || first + (int32_t)extent > (int32_t)j->x->height) {
         return 0;
     }
     uint32_t inside = trivet_contiguous_rows(j->x, (uint32_t)first, j->x->height - (uint32_t)first);

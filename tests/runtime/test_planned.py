@@ -1,0 +1,62 @@
+"""Plans of the planner, streams and overlaps included, run on the host runtime as the interpreter runs their graphs."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+from hypothesis import HealthCheck, assume, given, settings
+
+from int8_networks import SEEDS, Builder, expected, random_graph, random_inputs
+from trivet.backends.plan.host import HostModel
+from trivet.backends.plan.selection import Selection
+from trivet.backends.plan.writer import write
+from trivet.ir.graph import Graph
+from trivet.planning.options import Objective, PlanOptions
+from trivet.planning.plan import BufferKind, ExecutionPlan
+from trivet.planning.planner import FAST, plan
+
+
+def check(library: ctypes.CDLL, graph: Graph, made: ExecutionPlan, selection: Selection) -> None:
+    model = HostModel(write(made, selection), library)
+    inputs = random_inputs(graph)
+    for actual, wanted in zip(model.run(inputs), expected(graph, inputs), strict=True):
+        np.testing.assert_array_equal(actual, wanted)
+    assert model.high_water_bytes(inputs) <= model.arena_bytes == made.region_bytes(FAST)
+
+
+@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(seed=SEEDS)
+def test_random_networks(library: ctypes.CDLL, seed: int) -> None:
+    graph, selection = random_graph(seed, max_size=12), Selection()
+    assume(all(selection.find(node) is not None for node in graph.nodes if not node.op.views_input))
+    layers = plan(graph, None, None, selection)
+    smallest = plan(graph, None, None, selection, PlanOptions(Objective.MEMORY))
+    between = (layers.region_bytes(FAST) + smallest.region_bytes(FAST)) // 2
+    for made in (layers, smallest, plan(graph, between, None, selection)):
+        check(library, graph, made, selection)
+
+
+def test_a_residual_block_adds_in_place_on_a_ring(library: ctypes.CDLL) -> None:
+    b = Builder()
+    x = b.conv(b.input(1, 24, 8, 4), 8)
+    joined = b.add(b.conv(b.conv(x, 8), 8), x)
+    graph, selection = b.finish(b.conv(joined, 4, stride=2)), Selection()
+    made = plan(graph, None, None, selection, PlanOptions(Objective.MEMORY))
+    assert made.view(joined) == made.view(graph.nodes[2].outputs[0])
+    assert made.buffers[made.view(joined).buffer].kind is BufferKind.RING
+    check(library, graph, made, selection)
+
+
+def test_a_column_that_is_narrower_than_its_window(library: ctypes.CDLL) -> None:
+    b = Builder()
+    graph, selection = b.finish(b.conv(b.input(1, 5, 1, 16), 4, kernel=3, stride=3)), Selection()
+    check(library, graph, plan(graph, None, None, selection), selection)
+
+
+def test_a_mean_adds_up_rows_over_the_input_that_it_consumes(library: ctypes.CDLL) -> None:
+    b = Builder()
+    graph, selection = b.finish(b.mean(b.conv(b.input(1, 12, 3, 8), 32))), Selection()
+    made = plan(graph, None, None, selection, PlanOptions(Objective.MEMORY))
+    assert any(step.accumulates and step.firings == 12 for step in made.steps())
+    check(library, graph, made, selection)
