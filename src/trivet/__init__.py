@@ -1,10 +1,9 @@
 """Trivet: an ahead-of-time compiler that fits neural networks into machines with kilobytes.
 
-    model = trivet.load("kws.tflite")
-    artifact = trivet.compile("kws.tflite", fast="16K")
+    artifact = trivet.compile("kws.tflite", trivet.Settings(fast_bytes=16 * 1024))
     outputs = artifact.run([x])
 
-The names below live in `trivet.driver`, which is imported when one of them is first used: `import trivet` stays cheap.
+What the names below stand for is imported when one of them is first used: `import trivet` stays cheap.
 """
 
 from __future__ import annotations
@@ -13,15 +12,15 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trivet.driver import Settings, load
+    from trivet.api import Analysis, Artifact, Settings, analyze, compile, load
 
 __version__ = "0.1.0"
 
-__all__ = ["Settings", "__version__", "load"]
+__all__ = ["Analysis", "Artifact", "Settings", "__version__", "analyze", "compile", "load"]
 
 
 def __getattr__(name: str) -> object:
     if name in __all__:
-        value: object = getattr(importlib.import_module("trivet.driver"), name)
+        value: object = getattr(importlib.import_module("trivet.api"), name)
         return value
     raise AttributeError(f"module 'trivet' has no attribute {name!r}")

@@ -1,0 +1,49 @@
+"""Documents and interfaces say what is true now."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import trivet
+from trivet.handbook import operators_markdown
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+DIGITS = CHECKOUT / "examples" / "models" / "digits_int8.tflite"
+
+
+def test_the_list_of_operators_is_fresh() -> None:
+    assert (CHECKOUT / "docs" / "operators.md").read_text() == operators_markdown(), "run: trivet ops show --all"
+
+
+def test_the_python_interface_compiles_analyzes_and_runs() -> None:
+    artifact = trivet.compile(DIGITS, trivet.Settings(fast_bytes=64 * 1024), verify_each=True)
+    (scores,) = artifact.run([np.zeros((1, 32, 32, 1), np.int8)])
+    assert scores.shape == (1, 10)
+    assert trivet.analyze(DIGITS).fits
+    assert trivet.load(DIGITS).graph.outputs[0].type.shape == (1, 10)
+
+
+def imported(code: str) -> set[str]:
+    """The top-level packages that are imported after `code` has run in a new process."""
+    report = f"{code}\nimport sys; print('\\n'.join(sorted({{m.partition('.')[0] for m in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+HEAVY = {"onnx", "lark", "pydantic", "rich", "yaml", "jinja2", "lz4", "onnxruntime", "ai_edge_litert", "scipy", "shtab"}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import contextlib, io\nfrom trivet.cli.main import main\n"
+    code += "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n    main(['--help'])"
+    assert not imported(code) & (HEAVY | {"numpy"})
+
+
+def test_compiling_a_tflite_file_imports_numpy_and_little_else(tmp_path: Path) -> None:
+    arguments = ["compile", str(DIGITS), "-o", str(tmp_path / "d.tgrs"), "-q"]
+    code = f"from trivet.cli.main import main\nmain({arguments!r})"
+    assert not imported(code) & HEAVY
