@@ -132,7 +132,8 @@ class KernelRun:
         self.constants = Memory.of(pool.bytes())
         self.images = images_of(call, node)
         self.arrays = [np.ascontiguousarray(a) for a in arrays]
-        self.height = rows_of((call.operands if call.accumulates else node.outputs)[0].type)[0]
+        counted = (call.operands if call.accumulates else node.outputs)[0]
+        self.height = image_view(counted.type, self.images, not call.accumulates)[1]
 
     def run(self, rows: int | None = None, rings: bool = False) -> list[bytes]:
         """The results' bytes when each firing makes `rows` rows (None: all), optionally through least rings."""

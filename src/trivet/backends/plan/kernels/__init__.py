@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from trivet.backends.ckernels import CKernel
 from trivet.backends.plan.kernels import (
     arithmetic,
+    concat,
     conv,
     conv_transpose,
     copy,
     depthwise,
     exact,
     lookup,
+    movement,
     pool,
     quantize,
     reduce,
@@ -32,6 +34,8 @@ FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
     "arithmetic": arithmetic.FAMILY,
     "exact": exact.FAMILY,
     "reduce": reduce.FAMILY,
+    "concat": concat.FAMILY,
+    "movement": movement.FAMILY,
 }
 """Every kernel of the runtime; ids are unique and stable."""
 

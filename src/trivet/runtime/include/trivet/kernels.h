@@ -13,6 +13,8 @@
 #include "trivet/kernels/arithmetic.h"
 #include "trivet/kernels/exact.h"
 #include "trivet/kernels/reduce.h"
+#include "trivet/kernels/concat.h"
+#include "trivet/kernels/movement.h"
 
 #define TRIVET_KERNELS(X) \
     TRIVET_KERNELS_COPY(X) \
@@ -26,6 +28,8 @@
     TRIVET_KERNELS_ARITHMETIC(X) \
     TRIVET_KERNELS_EXACT(X) \
     TRIVET_KERNELS_REDUCE(X) \
+    TRIVET_KERNELS_CONCAT(X) \
+    TRIVET_KERNELS_MOVEMENT(X) \
 
-#define TRIVET_KERNEL_COUNT 92
+#define TRIVET_KERNEL_COUNT 104
 #endif
