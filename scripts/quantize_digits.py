@@ -17,15 +17,16 @@ import numpy.typing as npt
 import onnx
 import tflite
 from onnx import TensorProto, helper, numpy_helper
-from tflite_builder import ModelBuilder
 from train_digits import BLOCKS, Network, images
+
+from tflite_builder import ModelBuilder
 
 Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution (`kind` conv, dw or pw) or the dense layer; weights as [taps, in, out], [taps, channels] or [in, out]."""
+    """A convolution (`kind` conv, dw or pw); weights as [taps, in, out], [taps, channels] or [in, out]."""
 
     kind: str
     stride: int
