@@ -9,7 +9,8 @@ from __future__ import annotations
 from trivet.core.record import dataclass
 from trivet.planning.streams import MAX_RANGE, Candidate, StreamModel
 
-UNBOUNDED = 1 << 62
+PIXELS_A_FIRING = (1024, 512, 256, 128, 64, 32, 16, 8)
+"""How many pixels a firing may make, the fewest calls first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,18 @@ class Chooser:
                         found = cost, Choice((*before[1].candidates, candidate), cost[2])
             best.append(found)
         return None if best[-1] is None else best[-1][1]
+
+    def widened(self, choice: Choice, limit: int) -> Choice:
+        """The same ranges with as many pixels a firing as the limit allows: fewer calls for deeper rings."""
+        candidates = []
+        for candidate in choice.candidates:
+            wider = (
+                self.model.stream(candidate.start, candidate.stop, limit, pixels)
+                for pixels in PIXELS_A_FIRING
+                if candidate.by_rows
+            )
+            candidates.append(next((c for c in wider if c is not None and c.firings < candidate.firings), candidate))
+        return Choice(tuple(candidates), max((c.size_bytes for c in candidates), default=0))
 
     def _starts(self, stop: int, limit: int) -> list[int]:
         """Starts of ranges that end before `stop` and whose rings fit; rings only grow with the range."""

@@ -47,7 +47,8 @@ def _row_stream(index: int, run: Sequence[Node], candidate: Candidate, shared: S
         for (lower, upper), distance in candidate.distances.items()
         if _may_overlap(index, shared, lower, upper)
     )
-    return RowStream(tasks, {s: depth for s, depth in depths.items() if depth < heights[s]}, overlaps)
+    rows = tuple(candidate.rows[id(task.node)] for task in tasks)
+    return RowStream(tasks, rows, {s: depth for s, depth in depths.items() if depth < heights[s]}, overlaps)
 
 
 def _may_overlap(index: int, shared: StorageMap, lower: int, upper: int) -> bool:

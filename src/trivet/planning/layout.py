@@ -37,9 +37,10 @@ Solver = Callable[[Problem], Placement]
 
 @dataclass(frozen=True, slots=True)
 class RowStream:
-    """How a run executes row by row: ring depths by storage number, and what may overlap by storage numbers."""
+    """How a run executes row by row: rows a firing by task, ring depths and overlaps by storage number."""
 
     tasks: tuple[Task, ...]
+    rows: tuple[int, ...]
     depths: dict[int, int]
     overlaps: tuple[Overlap, ...] = ()
 
@@ -136,21 +137,17 @@ class _Builder:
         size = self.needs.scratch_bytes(node, Rows.of(node.outputs[0].type).height)
         return Stream((Step(node, scratch=self._work_space(BufferKind.SCRATCH, size, SCRATCH_ALIGNMENT)),))
 
-    def _by_rows(self, rows: RowStream) -> Stream:
-        passing = max((self._scratch(task) for task in rows.tasks if not task.accumulates), default=0)
+    def _by_rows(self, stream: RowStream) -> Stream:
+        needs = [self.needs.scratch_bytes(t.node, rows) for t, rows in zip(stream.tasks, stream.rows, strict=True)]
+        passing = max((n for task, n in zip(stream.tasks, needs, strict=True) if not task.accumulates), default=0)
         common = self._work_space(BufferKind.SCRATCH, passing, SCRATCH_ALIGNMENT)
         steps = []
-        for task in rows.tasks:
-            scratch: int | None = None
+        for task, rows, size in zip(stream.tasks, stream.rows, needs, strict=True):
+            scratch = common if size else None
             if task.accumulates:
-                scratch = self._work_space(BufferKind.SCRATCH, self._scratch(task), SCRATCH_ALIGNMENT)
-            elif self._scratch(task):
-                scratch = common
-            steps.append(Step(task.node, task.firings, 1, task.accumulates, scratch, task.edges))
+                scratch = self._work_space(BufferKind.SCRATCH, size, SCRATCH_ALIGNMENT)
+            steps.append(Step(task.node, -(-task.counted // rows), rows, task.accumulates, scratch, task.edges))
         return Stream(tuple(steps), self._work_space(BufferKind.COUNTERS, COUNTER_BYTES * len(steps), 4))
-
-    def _scratch(self, task: Task) -> int:
-        return self.needs.scratch_bytes(task.node, 1)
 
     def _work_space(self, kind: BufferKind, size: int, alignment: int) -> int | None:
         """A buffer that exists during the stream that is about to be appended; None for no bytes."""

@@ -98,14 +98,16 @@ class _Planner:
         return self._placed(chooser, tightest.size_bytes)
 
     def _placed(self, chooser: Chooser, limit: int) -> ExecutionPlan:
-        """The quickest choice within `limit`, or the one with the fewest overlaps where that needs fewer bytes."""
+        """The quickest choice within `limit`, or if its addresses need more, what comes closest."""
         made: ExecutionPlan | None = None
         for apart in (False, True):
             choice = chooser.quickest(limit, apart)
             assert choice is not None, "no limit is below the smallest choice"
-            if made is None or _size(made) > limit:
-                other = self._smallest_of(self._chosen(chooser.model, choice))
+            for variant in (chooser.widened(choice, limit), choice):
+                other = self._smallest_of(self._chosen(chooser.model, variant))
                 made = other if made is None else min(made, other, key=_size)
+                if _size(made) <= limit:
+                    return made
         assert made is not None
         return made
 

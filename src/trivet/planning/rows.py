@@ -33,24 +33,18 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A step of a stream as the search for ring depths sees it, one row a firing.
+    """A step of a stream: it counts `counted` rows, of its result, or of its operand if it accumulates.
 
     `height` and `row_bytes` are its result's; `storage` identifies the memory that it writes.
     """
 
     node: Node
-    firings: int
+    counted: int
     height: int
     row_bytes: int
     storage: int
     accumulates: bool
     edges: tuple[Edge, ...]
-
-    def writes(self, firing: int) -> int | None:
-        """The row of the result that a firing writes, None while an accumulation is unfinished."""
-        if not self.accumulates:
-            return firing
-        return 0 if firing == self.firings - 1 else None
 
 
 def stream_tasks(nodes: Sequence[Node], shared: StorageMap) -> tuple[Task, ...]:
@@ -69,7 +63,7 @@ def stream_tasks(nodes: Sequence[Node], shared: StorageMap) -> tuple[Task, ...]:
         tasks.append(
             Task(
                 node=node,
-                firings=Rows.of(node.inputs[0].type).height if accumulates else rows.height,
+                counted=Rows.of(node.inputs[0].type).height if accumulates else rows.height,
                 height=rows.height,
                 row_bytes=rows.row_bytes,
                 storage=shared.places[id(node.output)].storage,

@@ -33,12 +33,20 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """A step of a stream: firing f writes row f of `storage`, or the only row in the last firing if it accumulates."""
+    """A step of a stream: firing f writes rows [f*rows, (f+1)*rows) of the `height` rows of `storage`.
 
-    firings: int
+    One that accumulates counts the rows of its operand instead and writes its only row in the last firing.
+    """
+
+    height: int
     storage: int
     accumulates: bool
     links: tuple[Link, ...]
+    rows: int = 1
+
+    @property
+    def firings(self) -> int:
+        return -(-self.height // self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +62,23 @@ OnFire = Callable[[int, int, Sequence[int]], None]
 """Called with actor, firing and the firings of all actors before it."""
 
 
-def make_link(edge: Edge, storage: int, firings: int) -> Link:
-    """The link of an edge for an actor that fires that often."""
-    needs, keeps = _rows_by_firing(edge, firings)
+def make_link(edge: Edge, storage: int, height: int, rows: int = 1) -> Link:
+    """The link of an edge for an actor of so many rows, `rows` a firing."""
+    needs, keeps = _rows_by_firing(edge, height, rows)
     return Link(edge.source, storage, needs, keeps)
 
 
 @lru_cache(maxsize=4096)
-def _rows_by_firing(edge: Edge, firings: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    needs = tuple(-1 if (last := edge.last(f)) is None else last for f in range(firings))
-    keeps = [edge.height] * (firings + 1)
-    for f in reversed(range(firings)):
-        first = edge.first(f)
-        keeps[f] = keeps[f + 1] if first is None else min(first, keeps[f + 1])
-    return needs, tuple(keeps)
+def _rows_by_firing(edge: Edge, height: int, rows: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    needs, keeps = [], [edge.height]
+    for row in reversed(range(height)):
+        first = edge.first(row)
+        keeps.append(keeps[-1] if first is None else min(first, keeps[-1]))
+    keeps.reverse()
+    for start in range(0, height, rows):
+        lasts = (edge.last(row) for row in range(start, min(start + rows, height)))
+        needs.append(max((last for last in lasts if last is not None), default=-1))
+    return tuple(needs), (*keeps[:height:rows], keeps[height])
 
 
 def completes(actors: Sequence[Actor], depths: Depths, on_fire: OnFire | None = None) -> bool:
@@ -80,7 +91,8 @@ class _Loop:
 
     def __init__(self, actors: Sequence[Actor], depths: Depths) -> None:
         self.actors = actors
-        self.depths = [depths.get(actor.storage, 0) for actor in actors]
+        self.counts = [actor.firings for actor in actors]
+        self.depths = [0 if actor.accumulates else depths.get(actor.storage, 0) for actor in actors]
         self.fired = [0] * len(actors)
         self.made = [0] * len(actors)
         readers: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
@@ -90,26 +102,27 @@ class _Loop:
         self.readers = [readers.get(actor.storage, []) for actor in actors]
 
     def run(self, on_fire: OnFire | None) -> bool:
-        left = sum(actor.firings for actor in self.actors)
+        left = sum(self.counts)
         while left:
             before = left
-            for index, actor in enumerate(self.actors):
-                while self.fired[index] < actor.firings and self.may_fire(index, actor):
+            for index, count in enumerate(self.counts):
+                while self.fired[index] < count and self.may_fire(index):
                     if on_fire is not None:
                         on_fire(index, self.fired[index], self.fired)
-                    self.advance(index, actor)
+                    self.advance(index)
                     left -= 1
             if left == before:
                 return False
         return True
 
-    def may_fire(self, index: int, actor: Actor) -> bool:
-        firing, made = self.fired[index], self.made
+    def may_fire(self, index: int) -> bool:
+        firing, made, actor = self.fired[index], self.made, self.actors[index]
         for link in actor.links:
             if link.source is not None and link.needs[firing] >= made[link.source]:
                 return False
         depth = self.depths[index]
-        return not depth or firing < depth or actor.accumulates or firing - depth < self.low(index)
+        overwritten = min(firing * actor.rows + actor.rows, actor.height) - 1 - depth
+        return not depth or overwritten < 0 or overwritten < min(self.low(index), firing * actor.rows)
 
     def low(self, index: int) -> int:
         """The first row of what an actor writes that is still read."""
@@ -119,11 +132,12 @@ class _Loop:
             low = min(low, row)
         return low
 
-    def advance(self, index: int, actor: Actor) -> None:
+    def advance(self, index: int) -> None:
+        actor = self.actors[index]
         self.fired[index] += 1
         if not actor.accumulates:
-            self.made[index] = self.fired[index]
-        elif self.fired[index] == actor.firings:
+            self.made[index] = min(self.fired[index] * actor.rows, actor.height)
+        elif self.fired[index] == self.counts[index]:
             self.made[index] = 1
 
 
@@ -134,11 +148,11 @@ def demand_driven_depths(actors: Sequence[Actor], rings: Sequence[Ring]) -> Dept
 
     def fire(index: int) -> None:
         actor = actors[index]
-        firing = loop.fired[index]
+        first = loop.fired[index] * actor.rows
         if actor.storage in depths and not actor.accumulates:
-            used = firing - min(loop.low(index), firing) + 1
+            used = min(first + actor.rows, actor.height) - min(loop.low(index), first)
             depths[actor.storage] = max(depths[actor.storage], used)
-        loop.advance(index, actor)
+        loop.advance(index)
 
     def demand(index: int) -> None:
         actor = actors[index]
@@ -223,7 +237,7 @@ def overlap_distances(
         actor = actors[index]
         if actor.storage not in lower or (actor.accumulates and firing < actor.firings - 1):
             return
-        written = 1 if actor.accumulates else firing + 1
+        written = 1 if actor.accumulates else min((firing + 1) * actor.rows, actor.height)
         for storage, row_bytes in upper.items():
             low = min(keeps[fired[reader]] for reader, keeps in readers[storage])
             if low < heights[storage]:

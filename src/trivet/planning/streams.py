@@ -27,17 +27,20 @@ FREELY = -(1 << 30)
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A node that runs: what it reads, with edges in rows of the storage's first value, and what it may overwrite."""
+    """A node that runs: what it reads, with edges in rows of the storage's first value, and what it may overwrite.
+
+    It counts `height` rows of `width` pixels: of its result, of its operand if it accumulates.
+    """
 
     node: Node
     storage: int
-    firings: int
+    height: int
+    width: int
     accumulates: bool
     by_rows: bool
     reads: tuple[tuple[int, Edge], ...]
     overwrites: tuple[int, ...]
     scratch_whole: int
-    scratch_row: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class Candidate:
     """Positions start <= p < stop as one stream, and the bytes in use while it runs.
 
     `apart_bytes` are needed when no output overlaps an input. `by_rows` False: one node that makes its result at once.
-    `depths` and `distances` are keyed by id(value), of the first value in a storage, which later stages find again.
+    `rows` a firing are keyed by id(node), `depths` and `distances` by id(value), of the first value in a storage.
     """
 
     start: int
@@ -67,6 +70,7 @@ class Candidate:
     apart_bytes: int
     by_rows: bool = False
     firings: int = 0
+    rows: dict[int, int] = field(default_factory=dict)
     depths: dict[int, int] = field(default_factory=dict)
     distances: dict[tuple[int, int], int] = field(default_factory=dict)
 
@@ -77,13 +81,13 @@ class StreamModel:
     def __init__(
         self, graph: Graph, nodes: Sequence[Node], needs: KernelNeeds, alignment: int, keep_inputs: bool
     ) -> None:
-        self.graph, self.nodes, self.alignment = graph, tuple(nodes), alignment
+        self.graph, self.nodes, self.needs, self.alignment = graph, tuple(nodes), needs, alignment
         sharing = Sharing(in_place=False, parts=False, keep_inputs=keep_inputs)
         self.shared = share_storage(graph, layer_by_layer(nodes), sharing)
         self.working = [node for node in nodes if id(node) not in self.shared.idle]
         self.items = self._make_items(needs)
         self.held = self._make_held(keep_inputs)
-        self._segments: dict[tuple[int, int, int, tuple[int, ...]], Depths] = {}
+        self._segments: dict[tuple[int, int, int, tuple[int, ...], int], Depths] = {}
 
     # What a range costs.
 
@@ -96,12 +100,12 @@ class StreamModel:
             total -= self.aligned(self.held[target].size_bytes)
         return Candidate(position, position + 1, total, total)
 
-    def stream(self, start: int, stop: int, limit: int) -> Candidate | None:
-        """The range as a stream of rows; None if it cannot stream, or needs more than `limit` bytes.
+    def stream(self, start: int, stop: int, limit: int, pixels: int = 1) -> Candidate | None:
+        """The range as a stream of rows; None if it needs more than `limit` bytes.
 
-        Raises nothing: what needs more than `limit` is not priced to the end.
+        A firing makes as many rows as have about `pixels` pixels, at least one.
         """
-        span = _Range(self, start, stop)
+        span = _Range(self, start, stop, pixels)
         base = span.base_bytes()
         gain = max((self._most_gain(o, v) for o in span.outs for v in span.dying), default=0)
         if base - gain > limit:
@@ -118,10 +122,20 @@ class StreamModel:
             base - gain,
             base,
             True,
-            sum(item.firings for item in self.items[start:stop]),
+            sum(-(-self.items[p].height // self.rows_a_firing(p, pixels)) for p in range(start, stop)),
+            {id(self.items[p].node): self.rows_a_firing(p, pixels) for p in range(start, stop)},
             {self._name(root): depth for root, depth in span.depths.items()},
             {(self._name(o), self._name(v)): distance for (o, v), distance in distances.items()},
         )
+
+    def rows_a_firing(self, position: int, pixels: int) -> int:
+        item = self.items[position]
+        return min(max(1, pixels // item.width), item.height)
+
+    def scratch(self, position: int, pixels: int) -> int:
+        """Work space of a firing."""
+        rows = self.rows_a_firing(position, pixels)
+        return _aligned_scratch(self.needs.scratch_bytes(self.items[position].node, rows))
 
     def can_stream(self, start: int, stop: int) -> bool:
         return all(item.by_rows for item in self.items[start:stop])
@@ -166,12 +180,14 @@ class StreamModel:
                 return storage
         return None
 
-    def segment_depths(self, first: int, last: int, entering: int, roots: dict[int, int], whole: set[int]) -> Depths:
-        """Ring depths of positions first..last when `entering` (-1: nothing) comes in row by row."""
-        members = {roots[self.items[p].storage] for p in range(first, last + 1)}
-        key = (first, last, entering, tuple(sorted(members & whole)))
+    def segment_depths(
+        self, positions: range, entering: int, roots: dict[int, int], whole: set[int], pixels: int
+    ) -> Depths:
+        """Ring depths of consecutive positions when `entering` (-1: nothing) comes in row by row."""
+        members = {roots[self.items[p].storage] for p in positions}
+        key = (positions.start, positions.stop, entering, tuple(sorted(members & whole)), pixels)
         if key not in self._segments:
-            actors = self.actors(range(first, last + 1), roots, entering)
+            actors = self.actors(positions, roots, pixels, entering)
             rings = [self._ring(s) for s in sorted({a.storage for a in actors} - whole)]
             self._segments[key] = minimal_depths(actors, rings)
         return self._segments[key]
@@ -180,21 +196,22 @@ class StreamModel:
         rows = self.rows_of(root)
         return Ring(root, rows.height, rows.row_bytes)
 
-    def actors(self, positions: range, roots: dict[int, int], entering: int = -1) -> list[Actor]:
+    def actors(self, positions: range, roots: dict[int, int], pixels: int, entering: int = -1) -> list[Actor]:
         """The positions as actors; `entering` is made by one more that needs nothing."""
         actors = []
         sources: dict[int, int] = {}
         if entering >= 0:
-            actors.append(Actor(self.rows_of(entering).height, roots[entering], False, ()))
+            rows = self.rows_a_firing(self.held[entering].maker, pixels)
+            actors.append(Actor(self.rows_of(entering).height, roots[entering], False, (), rows))
             sources[entering] = 0
         for position in positions:
-            item = self.items[position]
+            item, rows = self.items[position], self.rows_a_firing(position, pixels)
             links = tuple(
-                make_link(replace(edge, source=sources.get(storage)), roots.get(storage, storage), item.firings)
-                for storage, edge in item.reads
+                make_link(replace(edge, source=sources.get(s)), roots.get(s, s), item.height, rows)
+                for s, edge in item.reads
             )
             sources[item.storage] = len(actors)
-            actors.append(Actor(item.firings, roots[item.storage], item.accumulates, links))
+            actors.append(Actor(item.height, roots[item.storage], item.accumulates, links, rows))
         return actors
 
     # Construction.
@@ -206,17 +223,17 @@ class StreamModel:
         rows = Rows.of(node.outputs[0].type)
         accumulates = reduces_rows(node)
         by_rows = _streams(node, needs)
-        firings = Rows.of(node.inputs[0].type).height if accumulates else rows.height
+        counted = node.inputs[0].type if accumulates else node.outputs[0].type
         return Item(
             node=node,
             storage=self._storage(node.outputs[0]),
-            firings=firings if by_rows else 1,
+            height=Rows.of(counted).height,
+            width=counted.shape[2] if counted.rank == 4 else 1,
             accumulates=accumulates,
             by_rows=by_rows,
             reads=self._reads(node),
             overwrites=self._overwrites(node),
             scratch_whole=_aligned_scratch(needs.scratch_bytes(node, rows.height)),
-            scratch_row=_aligned_scratch(needs.scratch_bytes(node, 1)) if by_rows else 0,
         )
 
     def _storage(self, value: Value) -> int:
@@ -274,8 +291,8 @@ class StreamModel:
 class _Range:
     """One range as a stream."""
 
-    def __init__(self, model: StreamModel, start: int, stop: int) -> None:
-        self.model, self.start, self.stop = model, start, stop
+    def __init__(self, model: StreamModel, start: int, stop: int, pixels: int = 1) -> None:
+        self.model, self.start, self.stop, self.pixels = model, start, stop, pixels
         self.roots = self._find_roots()
         held = model.held
         made = [model.items[p].storage for p in range(start, stop)]
@@ -304,7 +321,9 @@ class _Range:
                 continue
             leaving = next(iter(crossing)) if crossing else -1
             skipped = whole | ({leaving} if leaving >= 0 else set())
-            depths.update(self.model.segment_depths(first, position, entering, self.roots, skipped))
+            depths.update(
+                self.model.segment_depths(range(first, position + 1), entering, self.roots, skipped, self.pixels)
+            )
             first, entering = position + 1, leaving
         return depths
 
@@ -330,16 +349,17 @@ class _Range:
 
     def base_bytes(self) -> int:
         """Everything in use, as if nothing overlapped."""
-        model, items = self.model, self.model.items[self.start : self.stop]
+        model, positions = self.model, range(self.start, self.stop)
         tensors = sum(model.aligned(model.held[s].size_bytes) for s in (*self.across, *self.dying, *self.outs))
-        passing = max((item.scratch_row for item in items if not item.accumulates), default=0)
-        lasting = sum(item.scratch_row for item in items if item.accumulates)
-        return tensors + self.ring_bytes() + passing + lasting + COUNTER_BYTES * len(items)
+        works = [(model.scratch(p, self.pixels), model.items[p].accumulates) for p in positions]
+        passing = max((size for size, lasts in works if not lasts), default=0)
+        lasting = sum(size for size, lasts in works if lasts)
+        return tensors + self.ring_bytes() + passing + lasting + COUNTER_BYTES * len(positions)
 
     def distances(self) -> dict[tuple[int, int], int]:
         """How far apart every output and every input that dies must be."""
         model = self.model
-        actors = model.actors(range(self.start, self.stop), self.roots)
+        actors = model.actors(range(self.start, self.stop), self.roots, self.pixels)
         lower = {o: model.rows_of(o).row_bytes for o in self.outs}
         upper = {v: model.rows_of(v).row_bytes for v in self.dying}
         found = overlap_distances(actors, self.depths, lower, upper)
