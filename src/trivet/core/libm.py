@@ -6,7 +6,7 @@ numpy's own float32 functions differ in the last bit now and then, which flips a
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -15,7 +15,8 @@ import numpy.typing as npt
 Float32s = npt.NDArray[np.float32]
 Function = Callable[[Float32s], Float32s]
 
-_LIBRARY = ctypes.CDLL(ctypes.util.find_library("m"))
+# The interpreter itself is linked with the mathematics library; looking it up by name would start processes.
+_LIBRARY = ctypes.CDLL("ucrtbase") if sys.platform == "win32" else ctypes.CDLL(None)
 
 
 def _function(name: str) -> Function:
