@@ -13,6 +13,7 @@ from trivet.backends.plan.kernels import (
     copy,
     depthwise,
     exact,
+    functions,
     lookup,
     movement,
     pool,
@@ -36,6 +37,7 @@ FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
     "reduce": reduce.FAMILY,
     "concat": concat.FAMILY,
     "movement": movement.FAMILY,
+    "functions": functions.FAMILY,
 }
 """Every kernel of the runtime; ids are unique and stable."""
 

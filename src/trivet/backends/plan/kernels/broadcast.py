@@ -24,8 +24,8 @@ BROADCAST = (
     Field("b_steps", U32, "the same of operand b", AXES),
     Field("a", BLOB, "operand a, if it is constant"),
     Field("b", BLOB, "operand b, if it is constant"),
-    Field("a_row", U32, "bytes of a constant a from row to row"),
-    Field("b_row", U32, "bytes of a constant b from row to row"),
+    Field("a_row", U32, "bytes from row to row of an operand a that is constant or not of rank 4"),
+    Field("b_row", U32, "bytes from row to row of an operand b that is constant or not of rank 4"),
 )
 
 Params = dict[str, FieldValue | Blob | None]
@@ -55,7 +55,7 @@ def broadcast(node: Node) -> Broadcast | None:
     for name, value in (("a", a), ("b", b)):
         data = None if value.data is None else np.ascontiguousarray(value.data)
         params[name] = data
-        params[f"{name}_row"] = 0 if data is None else _row_bytes(value, y)
+        params[f"{name}_row"] = 0 if data is None and value.type.rank == 4 else _row_bytes(value, y)
     return Broadcast(params, tuple(value for value in (a, b) if not value.is_constant))
 
 
@@ -64,11 +64,8 @@ def _row_shape(value: Value, y: Shape) -> Shape | None:
     shape = (1,) * (len(y) - value.type.rank) + value.type.shape
     if len(y) != 4:
         return shape if value.type.rank != 4 else None
-    batch, height = shape[:2]
-    if value.is_constant:
-        return shape[2:] if batch == 1 else None
-    # An activation of a lower rank is one row: it may not have several.
-    return shape[2:] if value.type.rank == 4 or (batch == 1 and height == 1) else None
+    # A constant cannot differ from image to image: calls do not know which image they make.
+    return None if value.is_constant and shape[0] != 1 else shape[2:]
 
 
 def _row_bytes(value: Value, y: Shape) -> int:

@@ -15,6 +15,7 @@
 #include "trivet/kernels/reduce.h"
 #include "trivet/kernels/concat.h"
 #include "trivet/kernels/movement.h"
+#include "trivet/kernels/functions.h"
 
 #define TRIVET_KERNELS(X) \
     TRIVET_KERNELS_COPY(X) \
@@ -30,6 +31,7 @@
     TRIVET_KERNELS_REDUCE(X) \
     TRIVET_KERNELS_CONCAT(X) \
     TRIVET_KERNELS_MOVEMENT(X) \
+    TRIVET_KERNELS_FUNCTIONS(X) \
 
-#define TRIVET_KERNEL_COUNT 104
+#define TRIVET_KERNEL_COUNT 133
 #endif

@@ -33,6 +33,14 @@ static void run_row(const trivet_broadcast *bc, const uint8_t *a, const uint8_t 
     } while (axis != UINT32_MAX);
 }
 
+/* What row `row` of the result reads: of a constant, of an operand that is one row, or of one that has the same rows. */
+static const uint8_t *operand_row(const trivet_view *view, const uint8_t *constant, uint32_t row, uint32_t row_bytes) {
+    if (view != NULL && view->height > 1) {
+        return trivet_row(view, row);
+    }
+    return (view == NULL ? constant : view->data) + (uintptr_t)row * row_bytes;
+}
+
 void trivet_broadcast_run(const trivet_broadcast *bc, const trivet_call *call, uint32_t row, uint32_t rows,
                           trivet_pair_bytes bytes, trivet_pairs_fn pairs, const void *context) {
     const uint8_t *a = trivet_blob_data(call->constants, bc->a);
@@ -40,9 +48,8 @@ void trivet_broadcast_run(const trivet_broadcast *bc, const trivet_call *call, u
     const trivet_view *view_a = a == NULL ? &call->inputs[0] : NULL;
     const trivet_view *view_b = b == NULL ? &call->inputs[a == NULL ? 1 : 0] : NULL;
     for (uint32_t r = row; r < row + rows; r++) {
-        const uint8_t *row_a = view_a == NULL ? a + (uintptr_t)r * bc->a_row : trivet_row(view_a, view_a->height == 1 ? 0 : r);
-        const uint8_t *row_b = view_b == NULL ? b + (uintptr_t)r * bc->b_row : trivet_row(view_b, view_b->height == 1 ? 0 : r);
-        run_row(bc, row_a, row_b, trivet_row(&call->outputs[0], r), bytes, pairs, context);
+        run_row(bc, operand_row(view_a, a, r, bc->a_row), operand_row(view_b, b, r, bc->b_row),
+                trivet_row(&call->outputs[0], r), bytes, pairs, context);
     }
 }
 
@@ -65,15 +72,21 @@ static bool side_is_sound(const trivet_check *check, const uint32_t *extents, co
     if (steps[LAST] > 1) {
         return false;
     }
+    uint64_t last_row = (uint64_t)(y->height - 1) * row_bytes;
+    if (row_bytes % element_bytes(dtype) != 0) {
+        return false;
+    }
     if (blob->bytes != 0) {
-        uint64_t last_row = (uint64_t)(y->height - 1) * row_bytes;
-        return row_bytes % element_bytes(dtype) == 0 && last_row + needed <= blob->bytes;
+        return last_row + needed <= blob->bytes;
     }
     if (*next >= check->input_count) {
         return false;
     }
     const trivet_tensor_info *x = &check->inputs[(*next)++];
-    return x->dtype == dtype && (x->height == y->height || x->height == 1) && needed <= x->row_bytes;
+    if (x->dtype != dtype || (x->height != y->height && x->height != 1)) {
+        return false;
+    }
+    return (x->height == 1 ? last_row : 0) + needed <= x->row_bytes;
 }
 
 bool trivet_broadcast_is_sound(const trivet_broadcast *bc, const trivet_check *check, uint32_t a_dtype, uint32_t b_dtype,

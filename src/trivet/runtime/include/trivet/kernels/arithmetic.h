@@ -16,8 +16,8 @@ typedef struct trivet_linear_s8_record {
     uint32_t b_steps[6]; /* the same of operand b */
     trivet_blob a; /* operand a, if it is constant */
     trivet_blob b; /* operand b, if it is constant */
-    uint32_t a_row; /* bytes of a constant a from row to row */
-    uint32_t b_row; /* bytes of a constant b from row to row */
+    uint32_t a_row; /* bytes from row to row of an operand a that is constant or not of rank 4 */
+    uint32_t b_row; /* bytes from row to row of an operand b that is constant or not of rank 4 */
 } trivet_linear_s8_record;
 typedef char trivet_linear_s8_record_is_packed[sizeof(trivet_linear_s8_record) == 120 ? 1 : -1];
 
@@ -35,8 +35,8 @@ typedef struct trivet_sum_s8_record {
     uint32_t b_steps[6]; /* the same of operand b */
     trivet_blob a; /* operand a, if it is constant */
     trivet_blob b; /* operand b, if it is constant */
-    uint32_t a_row; /* bytes of a constant a from row to row */
-    uint32_t b_row; /* bytes of a constant b from row to row */
+    uint32_t a_row; /* bytes from row to row of an operand a that is constant or not of rank 4 */
+    uint32_t b_row; /* bytes from row to row of an operand b that is constant or not of rank 4 */
 } trivet_sum_s8_record;
 typedef char trivet_sum_s8_record_is_packed[sizeof(trivet_sum_s8_record) == 136 ? 1 : -1];
 
@@ -53,8 +53,8 @@ typedef struct trivet_product_s8_record {
     uint32_t b_steps[6]; /* the same of operand b */
     trivet_blob a; /* operand a, if it is constant */
     trivet_blob b; /* operand b, if it is constant */
-    uint32_t a_row; /* bytes of a constant a from row to row */
-    uint32_t b_row; /* bytes of a constant b from row to row */
+    uint32_t a_row; /* bytes from row to row of an operand a that is constant or not of rank 4 */
+    uint32_t b_row; /* bytes from row to row of an operand b that is constant or not of rank 4 */
 } trivet_product_s8_record;
 typedef char trivet_product_s8_record_is_packed[sizeof(trivet_product_s8_record) == 124 ? 1 : -1];
 
@@ -71,8 +71,8 @@ typedef struct trivet_real_s8_record {
     uint32_t b_steps[6]; /* the same of operand b */
     trivet_blob a; /* operand a, if it is constant */
     trivet_blob b; /* operand b, if it is constant */
-    uint32_t a_row; /* bytes of a constant a from row to row */
-    uint32_t b_row; /* bytes of a constant b from row to row */
+    uint32_t a_row; /* bytes from row to row of an operand a that is constant or not of rank 4 */
+    uint32_t b_row; /* bytes from row to row of an operand b that is constant or not of rank 4 */
 } trivet_real_s8_record;
 typedef char trivet_real_s8_record_is_packed[sizeof(trivet_real_s8_record) == 132 ? 1 : -1];
 
@@ -83,8 +83,8 @@ typedef struct trivet_pairs_s8_record {
     uint32_t b_steps[6]; /* the same of operand b */
     trivet_blob a; /* operand a, if it is constant */
     trivet_blob b; /* operand b, if it is constant */
-    uint32_t a_row; /* bytes of a constant a from row to row */
-    uint32_t b_row; /* bytes of a constant b from row to row */
+    uint32_t a_row; /* bytes from row to row of an operand a that is constant or not of rank 4 */
+    uint32_t b_row; /* bytes from row to row of an operand b that is constant or not of rank 4 */
 } trivet_pairs_s8_record;
 typedef char trivet_pairs_s8_record_is_packed[sizeof(trivet_pairs_s8_record) == 104 ? 1 : -1];
 
@@ -95,8 +95,8 @@ typedef struct trivet_extremum_s8_record {
     uint32_t b_steps[6]; /* the same of operand b */
     trivet_blob a; /* operand a, if it is constant */
     trivet_blob b; /* operand b, if it is constant */
-    uint32_t a_row; /* bytes of a constant a from row to row */
-    uint32_t b_row; /* bytes of a constant b from row to row */
+    uint32_t a_row; /* bytes from row to row of an operand a that is constant or not of rank 4 */
+    uint32_t b_row; /* bytes from row to row of an operand b that is constant or not of rank 4 */
 } trivet_extremum_s8_record;
 typedef char trivet_extremum_s8_record_is_packed[sizeof(trivet_extremum_s8_record) == 100 ? 1 : -1];
 
@@ -109,8 +109,8 @@ typedef struct trivet_arithmetic_f32_record {
     uint32_t b_steps[6]; /* the same of operand b */
     trivet_blob a; /* operand a, if it is constant */
     trivet_blob b; /* operand b, if it is constant */
-    uint32_t a_row; /* bytes of a constant a from row to row */
-    uint32_t b_row; /* bytes of a constant b from row to row */
+    uint32_t a_row; /* bytes from row to row of an operand a that is constant or not of rank 4 */
+    uint32_t b_row; /* bytes from row to row of an operand b that is constant or not of rank 4 */
 } trivet_arithmetic_f32_record;
 typedef char trivet_arithmetic_f32_record_is_packed[sizeof(trivet_arithmetic_f32_record) == 108 ? 1 : -1];
 
@@ -125,8 +125,8 @@ typedef struct trivet_arithmetic_i32_record {
     uint32_t b_steps[6]; /* the same of operand b */
     trivet_blob a; /* operand a, if it is constant */
     trivet_blob b; /* operand b, if it is constant */
-    uint32_t a_row; /* bytes of a constant a from row to row */
-    uint32_t b_row; /* bytes of a constant b from row to row */
+    uint32_t a_row; /* bytes from row to row of an operand a that is constant or not of rank 4 */
+    uint32_t b_row; /* bytes from row to row of an operand b that is constant or not of rank 4 */
 } trivet_arithmetic_i32_record;
 typedef char trivet_arithmetic_i32_record_is_packed[sizeof(trivet_arithmetic_i32_record) == 116 ? 1 : -1];
 
