@@ -25,7 +25,7 @@ def lookup(node: Node) -> Call | None:
     return None if table.data is None else Call(LOOKUP_S8, (x,), {"table": table.data})
 
 
-@KERNELS.kernel(a.Clamp, a.Logistic, a.Tanh, a.HardSwish, a.Abs, a.LeakyRelu, a.Elu, a.Gelu, a.Exp, a.Rsqrt, a.Relu)
+@KERNELS.kernel(a.Clamp, a.Logistic, a.Tanh, a.HardSwish, a.Abs, a.LeakyRelu, a.Elu, a.Gelu, a.Exp, a.Rsqrt)
 def tabulated(node: Node) -> Call | None:
     """Any function of one stored int8 value to an int8."""
     if len(node.inputs) != 1:
