@@ -21,7 +21,7 @@ from trivet.ir.text.parser import parse_graph
 from trivet.ops import OP_BY_NAME
 from trivet.passes.catalog import all_passes, parse_pipeline, whole_pipeline
 from trivet.passes.manager import Instrument, PassManager
-from trivet.planning.options import PlanOptions
+from trivet.planning.options import Allocator, Objective, PlanOptions
 from trivet.planning.plan import ExecutionPlan
 from trivet.planning.planner import plan as make_plan
 
@@ -53,6 +53,8 @@ class Settings:
     slow_bytes: int | None = None
     flash_bytes: int | None = None
     preserve_input: bool = False
+    objective: Objective = Objective.SPEED
+    allocator: Allocator = Allocator.EXACT
     i32: Interval | None = None
     target: str | None = None
 
@@ -106,11 +108,16 @@ def build(loaded: Loaded, settings: Settings, instruments: Sequence[Instrument] 
     optimize(graph, settings, instruments)
     selection = Selection()
     selection.check(graph)
-    options = PlanOptions(preserve_inputs=settings.preserve_input)
+    options = plan_options(settings, settings.objective)
     plan = make_plan(graph, settings.fast_bytes, settings.slow_bytes, selection, options)
     data = write_plan(plan, selection)
     check_flash(graph, len(data), settings.flash_bytes)
     return Compiled(graph, plan, data, loaded.notes)
+
+
+def plan_options(settings: Settings, objective: Objective) -> PlanOptions:
+    """What the planner is asked for."""
+    return PlanOptions(objective, settings.allocator, settings.preserve_input)
 
 
 def check_flash(graph: Graph, plan_bytes: int, flash_bytes: int | None) -> None:

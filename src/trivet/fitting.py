@@ -12,7 +12,7 @@ from trivet.backends.plan.writer import write as write_plan
 from trivet.core.record import dataclass
 from trivet.errors import CompileError, DoesNotFit
 from trivet.ir.graph import Graph
-from trivet.planning.options import Objective, PlanOptions
+from trivet.planning.options import Objective
 from trivet.planning.plan import ExecutionPlan
 from trivet.planning.planner import plan as make_plan
 from trivet.report import bytes_in_use, plan_report, techniques
@@ -101,14 +101,19 @@ def analyze_model(path: str | Path, settings: driver.Settings) -> Analysis:
     driver.optimize(graph, settings)
     selection = Selection()
     selection.check(graph)
-    keep = settings.preserve_input
-    whole = make_plan(graph, None, None, selection, PlanOptions(preserve_inputs=keep))
-    small = make_plan(graph, None, None, selection, PlanOptions(Objective.MEMORY, preserve_inputs=keep))
+    whole, small = (
+        make_plan(graph, None, None, selection, driver.plan_options(settings, objective))
+        for objective in (Objective.SPEED, Objective.MEMORY)
+    )
     reasons: list[CompileError] = []
     chosen = small if small.region_bytes("fast") < whole.region_bytes("fast") else whole
     try:
         chosen = make_plan(
-            graph, settings.fast_bytes, settings.slow_bytes, selection, PlanOptions(preserve_inputs=keep)
+            graph,
+            settings.fast_bytes,
+            settings.slow_bytes,
+            selection,
+            driver.plan_options(settings, settings.objective),
         )
     except DoesNotFit as error:
         reasons.append(error)

@@ -66,6 +66,21 @@ def test_analyze_answers_and_exits_0_even_if_nothing_fits(capsys: pytest.Capture
         assert key in analysis
 
 
+def test_a_target_gives_the_budgets_that_no_flag_gives(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plan = tmp_path / "d.tgrs"
+    assert trivet(capsys, "compile", DIGITS, "-o", plan, "--target", "stm32vldiscovery")[0] == 0
+    code, _, err = trivet(capsys, "compile", DIGITS, "-o", plan, "--target", "stm32vldiscovery", "-m", "1K")
+    assert code == 1 and "budget of 1,024" in err
+
+
+def test_the_smallest_plan_may_be_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    sizes = {}
+    for objective in ("speed", "memory"):
+        out = trivet(capsys, "compile", DIGITS, "-o", tmp_path / "d.tgrs", "--optimize", objective, "--json")[1]
+        sizes[objective] = json.loads(out)["fast_bytes"]
+    assert sizes["memory"] < sizes["speed"] == 6144
+
+
 def test_opt_prints_ir_that_opt_reads_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, text, err = trivet(capsys, "opt", DENSE, "--time-passes", "--print-after-all")
     assert code == 0 and text.startswith("graph mm_bias_relu(") and "after fuse" in err
@@ -89,6 +104,7 @@ USAGE = [
     (["opt", DENSE, "--no-such-flag"], "unrecognized arguments"),
     (["ops", "show", "conv2"], "did you mean 'conv2d'?"),
     (["targets", "show", "hots"], "did you mean 'host'?"),
+    (["compile", DIGITS, "-o", "x.tgrs", "--target", "hots"], "did you mean 'host'?"),
     (["compile", DIGITS, "-o", "x.tgrs", "--input-shape", "image"], "NAME:1x3x96x96"),
     ([], "usage"),
 ]

@@ -14,7 +14,6 @@ from trivet.fitting import Analysis, analyze_model
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument("--target", metavar="NAME", help="board or core; gives the budgets that no flag gives")
     add_budgets(parser)
     add_pipeline(parser)
     add_output_style(parser)

@@ -25,7 +25,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         help="the artifact: .tgrs plan or .tir IR; a directory when several models are given",
     )
-    parser.add_argument("--target", metavar="NAME", help="board or core; gives the budgets that no flag gives")
     add_budgets(parser)
     add_passes(parser)
     add_output_style(parser)

@@ -133,11 +133,24 @@ def add_passes(parser: argparse.ArgumentParser) -> None:
 
 
 def add_budgets(parser: argparse.ArgumentParser) -> None:
-    """How much memory there is."""
+    """How much memory there is, and how to use it."""
     group = parser.add_argument_group("budgets")
+    group.add_argument("--target", metavar="NAME", help="board or core; gives the budgets that no flag gives")
     group.add_argument("-m", "--fast", type=size, metavar="SIZE", help="fast memory (arena, scratch, input, output)")
     group.add_argument("--slow", type=size, metavar="SIZE", help="slow memory, for what does not fit")
     group.add_argument("-f", "--flash", type=size, metavar="SIZE", help="flash (the plan with its weights)")
+    group.add_argument(
+        "--optimize",
+        choices=("speed", "memory"),
+        default="speed",
+        help="speed: the quickest plan that fits the budgets (default); memory: the smallest there is",
+    )
+    group.add_argument(
+        "--allocator",
+        choices=("greedy", "greedy_by_size", "hill_climb", "exact"),
+        default="exact",
+        help="how addresses are chosen (default exact)",
+    )
     group.add_argument("--preserve-input", action="store_true", help="never overwrite the input buffer")
 
 

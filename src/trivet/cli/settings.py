@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,14 +17,17 @@ from trivet.ir.op import Array
 from trivet.passes.instruments import Dump, Stats, Timings
 from trivet.passes.manager import Instrument
 from trivet.passes.verify_each import VerifyEach
+from trivet.planning.options import Allocator, Objective
+from trivet.targets import Target, read_target, target_names
 
 
 def settings_from(arguments: argparse.Namespace) -> Settings:
     """Everything that the flags of a command say; flags that the command lacks keep their defaults.
 
-    Raises: UsageError for an unknown pass.
+    Raises: UsageError for an unknown pass or target.
     """
     given = vars(arguments)
+    target = read_target(choose("target", given["target"], target_names())) if given.get("target") else None
     numerics = given.get("numerics")
     return Settings(
         input_shapes=dict(given.get("input_shape", [])),
@@ -33,13 +37,21 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         level=given.get("level", 1),
         passes=given.get("passes"),
         disabled=frozenset(choose("pass", name, pass_names()) for name in given.get("disable", [])),
-        fast_bytes=given.get("fast"),
+        fast_bytes=_budget(given, "fast", target),
         slow_bytes=given.get("slow"),
-        flash_bytes=given.get("flash"),
+        flash_bytes=_budget(given, "flash", target),
+        objective=Objective(given.get("optimize", "speed")),
+        allocator=Allocator(given.get("allocator", "exact")),
         preserve_input=given.get("preserve_input", False),
         target=given.get("target"),
         i32=given.get("i32_range"),
     )
+
+
+def _budget(given: dict[str, Any], kind: str, target: Target | None) -> int | None:
+    """Bytes of a kind of memory: of the flag, else of the target."""
+    stated: int | None = given.get(kind)
+    return stated if stated is not None or target is None else target.budget(kind)
 
 
 def pass_instruments(arguments: argparse.Namespace, write: Callable[[str], object]) -> list[Instrument]:
