@@ -24,6 +24,7 @@ typedef struct job {
     const trivet_conv_s8_record *p;
     const uint8_t *constants;
     const trivet_view *x, *y;
+    const trivet_core_s8 *core;
     const int8_t *x_end; /* copies may read so far */
     uint32_t group_inputs, group_outputs;
     uint32_t window, padded; /* bytes of a window of one group, without and with its tail */
@@ -60,6 +61,7 @@ static void set_up(job *j, const trivet_call *call, int8_t *stack) {
     j->constants = call->constants;
     j->x = &call->inputs[0];
     j->y = &call->outputs[0];
+    j->core = trivet_core_s8_get();
     j->x_end = (const int8_t *)j->x->data + (size_t)j->x->depth * j->x->row_bytes;
     j->group_inputs = p->in_channels / p->groups;
     j->group_outputs = p->out_channels / p->groups;
@@ -162,7 +164,7 @@ static void run_copied(const job *j, uint32_t oy, uint32_t ox, uint32_t pixels, 
                 uint32_t step = done + i;
                 patch_window(j, j->patch + (size_t)i * j->padded, group, oy + (down ? step : 0), ox + (down ? 0 : step));
             }
-            trivet_core_s8_get()->gemm(&g, &segment, count,
+            j->core->gemm(&g, &segment, count,
                                        out + (size_t)done * j->p->out_channels + group * j->group_outputs,
                                        j->p->out_channels);
             done += count;
@@ -226,12 +228,12 @@ static uint32_t run_cut(const job *j, uint32_t row, uint32_t rows) {
     }
     trivet_gemm_s8 g = group_gemm(j, 0);
     trivet_segment_s8 segment = {j->patch, j->padded, 0};
-    trivet_core_s8_get()->gemm(&g, &segment, run * p->out_width, (int8_t *)trivet_row(j->y, row), p->out_channels);
+    j->core->gemm(&g, &segment, run * p->out_width, (int8_t *)trivet_row(j->y, row), p->out_channels);
     return run;
 }
 
-/* Segments of the windows of (oy, ox) and of the pixels after it, which lie inside the operand's columns; rows beyond
- * the operand are read from the patch. */
+/* Segments of windows that lie inside the columns: of (oy, ox) and of the pixels after it. Rows beyond the operand are
+ * read from the patch. */
 static void place_segments(const job *j, trivet_segment_s8 *segments, uint32_t group, uint32_t oy, uint32_t ox,
                            size_t stride) {
     const trivet_conv_s8_record *p = j->p;
@@ -261,18 +263,57 @@ static bool segments_join(const job *j, const trivet_segment_s8 *segments) {
     return true;
 }
 
+/* Products of pixels whose segments are placed. */
+static void multiply_segments(const job *j, const trivet_segment_s8 *segments, uint32_t group, uint32_t pixels,
+                              int8_t *out) {
+    trivet_gemm_s8 g = group_gemm(j, group);
+    bool join = segments_join(j, segments);
+    g.segment_count = join ? 1 : j->segments;
+    g.segment_steps = j->segment_bytes / 4 * (join ? j->segments : 1);
+    j->core->gemm(&g, segments, pixels, out + group * j->group_outputs, j->p->out_channels);
+}
+
 /* Pixels whose windows are read in place, `stride` bytes apart. */
 static void run_in_place(const job *j, uint32_t oy, uint32_t ox, uint32_t pixels, size_t stride) {
     int8_t *out = (int8_t *)trivet_row(j->y, oy) + (size_t)ox * j->p->out_channels;
     trivet_segment_s8 segments[MAX_SEGMENTS];
     for (uint32_t group = 0; group < j->p->groups; group++) {
-        trivet_gemm_s8 g = group_gemm(j, group);
         place_segments(j, segments, group, oy, ox, stride);
-        bool join = segments_join(j, segments);
-        g.segment_count = join ? 1 : j->segments;
-        g.segment_steps = j->segment_bytes / 4 * (join ? j->segments : 1);
-        trivet_core_s8_get()->gemm(&g, segments, pixels, out + group * j->group_outputs, j->p->out_channels);
+        multiply_segments(j, segments, group, pixels, out);
     }
+}
+
+/* Rows whose windows are read in place from rows copied with their padding. Returns the number of rows made, or 0 where
+ * there is no padding or the copies do not fit. */
+static uint32_t run_padded(const job *j, uint32_t row, uint32_t rows) {
+    const trivet_conv_s8_record *p = j->p;
+    const size_t pitch = (size_t)j->padded_width * p->in_channels, stride = (size_t)p->stride_w * p->in_channels;
+    const uint32_t extent = (p->kernel_h - 1u) * p->dilation_h + 1;
+    const uint32_t per_row = j->segments / p->kernel_h;
+    bool inside = j->interior.first == 0 && j->interior.last == p->out_width;
+    if (inside || pitch > PATCH_BYTES / extent) {
+        return 0;
+    }
+    uint32_t run = trivet_minimum(rows, (uint32_t)(PATCH_BYTES / pitch - extent) / p->stride_h + 1);
+    uint32_t copied = (run - 1) * p->stride_h + extent;
+    for (uint32_t i = 0; i < copied; i++) {
+        int32_t iy = (int32_t)(row * p->stride_h + i) - p->pad_top;
+        copy_row(j, j->patch + i * pitch, (const int8_t *)trivet_window_row(j->x, iy));
+    }
+    for (uint32_t r = 0; r < run; r++) {
+        for (uint32_t group = 0; group < p->groups; group++) {
+            trivet_segment_s8 segments[MAX_SEGMENTS];
+            for (uint32_t i = 0; i < j->segments; i++) {
+                uint32_t ky = i / per_row, kx = i % per_row;
+                segments[i].first_step = i * (j->segment_bytes / 4);
+                segments[i].data = j->patch + (r * p->stride_h + ky * p->dilation_h) * pitch +
+                                   (size_t)kx * p->dilation_w * p->in_channels + group * j->group_inputs;
+                segments[i].stride = stride;
+            }
+            multiply_segments(j, segments, group, p->out_width, (int8_t *)trivet_row(j->y, row + r));
+        }
+    }
+    return run;
 }
 
 static void run_row(const job *j, uint32_t oy) {
@@ -338,8 +379,8 @@ trivet_status trivet_conv_s8_run(const trivet_call *call, uint32_t row, uint32_t
         if (run == 0) {
             run = run_column(&j, row, rows);
         }
-        if (run == 0 && j.segments == 0) {
-            run = run_cut(&j, row, rows);
+        if (run == 0) {
+            run = j.segments == 0 ? run_cut(&j, row, rows) : run_padded(&j, row, rows);
         }
         if (run == 0) {
             run_row(&j, row);

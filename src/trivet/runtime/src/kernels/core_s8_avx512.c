@@ -184,8 +184,10 @@ TARGET static void finish_vector(const trivet_gemm_s8 *g, __m512i sum, uint32_t 
 
 INLINE void finish_slowly(const trivet_gemm_s8 *g, sums_of_tile acc, uint32_t pixel, const tile *t, const uint32_t P,
                           const uint32_t V) {
+#pragma GCC unroll 4
     for (uint32_t v = 0; v < V; v++) {
         uint32_t channel = t->channel + v * TRIVET_LANES;
+#pragma GCC unroll 12
         for (uint32_t p = 0; p < P; p++) {
             finish_vector(g, acc[p][v], channel, V == 1 ? t->some : 0xFFFF,
                           t->out + (pixel + p) * t->out_stride + channel);
