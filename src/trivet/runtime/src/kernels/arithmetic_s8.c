@@ -1,5 +1,6 @@
 /* Arithmetic of two int8 operands, each kernel in one exact form. */
 #include "broadcast.h"
+#include "core_s8.h"
 #include "fixedpoint.h"
 #include "trivet/kernels/arithmetic.h"
 
@@ -11,8 +12,19 @@ static bool is_table(const trivet_blob *blob, uint32_t element_bytes) { return b
 
 /* ---- (a*A + b*B + C) >> S */
 
-TRIVET_PAIRS(linear_pairs, int8_t, int8_t, int8_t, const trivet_linear_s8_record *p = context,
+TRIVET_PAIRS(linear_steps, int8_t, int8_t, int8_t, const trivet_linear_s8_record *p = context,
              trivet_clamp((x * p->a_factor + z * p->b_factor + p->constant) >> p->right_shift, p->lo, p->hi))
+
+static void linear_pairs(const void *context, const void *a, uint32_t a_step, const void *b, uint32_t b_step, void *y,
+                         uint32_t count) {
+    const trivet_linear_s8_record *p = context;
+    const trivet_linear_s8 linear = {p->a_factor, p->b_factor, p->constant, p->lo, p->hi, p->right_shift};
+    if (a_step != 0 && b_step != 0) {
+        trivet_core_s8_get()->linear(&linear, a, b, y, count);
+    } else {
+        linear_steps(context, a, a_step, b, b_step, y, count);
+    }
+}
 
 trivet_status trivet_linear_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     const trivet_linear_s8_record *p = call->params;

@@ -88,6 +88,7 @@ static trivet_gemm_s8 group_gemm(const job *j, uint32_t group) {
     g.segment_count = 1;
     g.segment_steps = g.steps;
     g.weight_zero = p->weight_zero;
+    g.rows = 1;
     return g;
 }
 
@@ -263,13 +264,16 @@ static bool segments_join(const job *j, const trivet_segment_s8 *segments) {
     return true;
 }
 
-/* Products of pixels whose segments are placed. */
-static void multiply_segments(const job *j, const trivet_segment_s8 *segments, uint32_t group, uint32_t pixels,
-                              int8_t *out) {
+/* Products of rows of pixels whose segments are placed; rows are `row_stride` bytes apart. */
+static void multiply_segments(const job *j, const trivet_segment_s8 *segments, uint32_t group, uint32_t rows,
+                              size_t row_stride, uint32_t pixels, int8_t *out) {
     trivet_gemm_s8 g = group_gemm(j, group);
     bool join = segments_join(j, segments);
     g.segment_count = join ? 1 : j->segments;
     g.segment_steps = j->segment_bytes / 4 * (join ? j->segments : 1);
+    g.rows = rows;
+    g.row_stride = row_stride;
+    g.out_row_stride = j->y->row_bytes;
     j->core->gemm(&g, segments, pixels, out + group * j->group_outputs, j->p->out_channels);
 }
 
@@ -279,7 +283,7 @@ static void run_in_place(const job *j, uint32_t oy, uint32_t ox, uint32_t pixels
     trivet_segment_s8 segments[MAX_SEGMENTS];
     for (uint32_t group = 0; group < j->p->groups; group++) {
         place_segments(j, segments, group, oy, ox, stride);
-        multiply_segments(j, segments, group, pixels, out);
+        multiply_segments(j, segments, group, 1, 0, pixels, out);
     }
 }
 
@@ -295,23 +299,22 @@ static uint32_t run_padded(const job *j, uint32_t row, uint32_t rows) {
         return 0;
     }
     uint32_t run = trivet_minimum(rows, (uint32_t)(PATCH_BYTES / pitch - extent) / p->stride_h + 1);
+    run = trivet_contiguous_rows(j->y, row, run);
     uint32_t copied = (run - 1) * p->stride_h + extent;
     for (uint32_t i = 0; i < copied; i++) {
         int32_t iy = (int32_t)(row * p->stride_h + i) - p->pad_top;
         copy_row(j, j->patch + i * pitch, (const int8_t *)trivet_window_row(j->x, iy));
     }
-    for (uint32_t r = 0; r < run; r++) {
-        for (uint32_t group = 0; group < p->groups; group++) {
-            trivet_segment_s8 segments[MAX_SEGMENTS];
-            for (uint32_t i = 0; i < j->segments; i++) {
-                uint32_t ky = i / per_row, kx = i % per_row;
-                segments[i].first_step = i * (j->segment_bytes / 4);
-                segments[i].data = j->patch + (r * p->stride_h + ky * p->dilation_h) * pitch +
-                                   (size_t)kx * p->dilation_w * p->in_channels + group * j->group_inputs;
-                segments[i].stride = stride;
-            }
-            multiply_segments(j, segments, group, p->out_width, (int8_t *)trivet_row(j->y, row + r));
+    for (uint32_t group = 0; group < p->groups; group++) {
+        trivet_segment_s8 segments[MAX_SEGMENTS];
+        for (uint32_t i = 0; i < j->segments; i++) {
+            uint32_t ky = i / per_row, kx = i % per_row;
+            segments[i].first_step = i * (j->segment_bytes / 4);
+            segments[i].data = j->patch + (size_t)ky * p->dilation_h * pitch +
+                               (size_t)kx * p->dilation_w * p->in_channels + group * j->group_inputs;
+            segments[i].stride = stride;
         }
+        multiply_segments(j, segments, group, run, p->stride_h * pitch, p->out_width, (int8_t *)trivet_row(j->y, row));
     }
     return run;
 }

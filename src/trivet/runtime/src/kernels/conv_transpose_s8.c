@@ -14,7 +14,7 @@
 #else
 #define PATCH_BYTES TRIVET_CONV_PATCH_BYTES
 #endif
-#define MAX_SEGMENTS 64u
+#define MAX_SEGMENTS TRIVET_MAX_SEGMENTS
 
 typedef struct job {
     const trivet_conv_transpose_s8_record *p;
@@ -64,6 +64,7 @@ static trivet_gemm_s8 phase_gemm(const job *j, const place *at) {
     g.channels = j->group_outputs;
     g.segment_steps = j->tap_steps;
     g.weight_zero = p->weight_zero;
+    g.rows = 1;
     return g;
 }
 

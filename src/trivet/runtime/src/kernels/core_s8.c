@@ -75,15 +75,16 @@ static void add_segment(uint32_t *sums, const int8_t *x, const int8_t *weights, 
     }
 }
 
-static void gemm_block(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixel, uint32_t channel,
-                       uint32_t count, int8_t *out) {
+/* Some channels of one pixel. */
+static void gemm_block(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t row, uint32_t pixel,
+                       uint32_t channel, uint32_t count, int8_t *out) {
     uint32_t lanes = (count + 3) & ~3u;
     const int8_t *weights = g->weights + (size_t)channel * g->steps * 4;
     uint32_t sums[TRIVET_LANES] = {0};
     int32_t total[TRIVET_LANES];
     for (uint32_t i = 0; i < g->segment_count; i++) {
         const trivet_segment_s8 *segment = &segments[i];
-        add_segment(sums, segment->data + pixel * segment->stride, weights + (size_t)segment->first_step * lanes * 4,
+        add_segment(sums, segment->data + row * g->row_stride + pixel * segment->stride, weights + (size_t)segment->first_step * lanes * 4,
                     lanes, g->segment_steps, g->weight_zero);
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -96,8 +97,10 @@ static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uin
                  size_t out_stride) {
     for (uint32_t channel = 0; channel < g->channels; channel += TRIVET_LANES) {
         uint32_t left = g->channels - channel;
-        for (uint32_t p = 0; p < pixels; p++) {
-            gemm_block(g, segments, p, channel, left < TRIVET_LANES ? left : TRIVET_LANES, out + p * out_stride);
+        for (uint32_t i = 0; i < g->rows * pixels; i++) {
+            uint32_t row = i / pixels, p = i % pixels;
+            gemm_block(g, segments, row, p, channel, left < TRIVET_LANES ? left : TRIVET_LANES,
+                       out + row * g->out_row_stride + p * out_stride);
         }
     }
 }
@@ -134,7 +137,14 @@ static void depthwise(const trivet_depthwise_s8 *g, const int8_t *const *taps, u
     }
 }
 
-const trivet_core_s8 trivet_core_s8_portable = {"portable", 0, gemm, depthwise};
+static void linear(const trivet_linear_s8 *g, const int8_t *a, const int8_t *b, int8_t *out, uint32_t count) {
+    const trivet_linear_s8 c = *g; /* a copy that no store can change */
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = (int8_t)clamp((a[i] * c.a_factor + b[i] * c.b_factor + c.constant) >> c.shift, c.lo, c.hi);
+    }
+}
+
+const trivet_core_s8 trivet_core_s8_portable = {"portable", 0, gemm, depthwise, linear};
 
 #ifdef TRIVET_X86
 static uint32_t available(const trivet_core_s8 **sets) {

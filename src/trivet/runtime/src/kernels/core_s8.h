@@ -43,6 +43,8 @@ typedef struct trivet_segment_s8 {
     uint32_t first_step; /* where its weights start */
 } trivet_segment_s8;
 
+#define TRIVET_MAX_SEGMENTS 64u
+
 /* Products of runs of pixels with packed weights: [ceil(channels / 16)][steps][lanes][4], lanes 16, or in the last
  * block the channels that are left, rounded up to a multiple of 4. A step is 4 products of every channel. */
 typedef struct trivet_gemm_s8 {
@@ -53,6 +55,9 @@ typedef struct trivet_gemm_s8 {
     uint32_t segment_count;
     uint32_t segment_steps; /* of each segment */
     int32_t weight_zero;
+    uint32_t rows;          /* of pixels: each reads its segments `row_stride` bytes after the one before it, */
+    size_t row_stride;
+    size_t out_row_stride;  /* and is made so many bytes after it */
 } trivet_gemm_s8;
 
 /* Sums over the taps of windows, channel by channel; weights: [taps][channels]. */
@@ -68,16 +73,24 @@ typedef struct trivet_depthwise_s8 {
 /* Rows times taps of one call. */
 #define TRIVET_MAX_TAPS 64u
 
+/* y = clamp((a * a_factor + b * b_factor + constant) >> shift); no sum leaves int32. */
+typedef struct trivet_linear_s8 {
+    int32_t a_factor, b_factor, constant, lo, hi;
+    uint32_t shift;
+} trivet_linear_s8;
+
 typedef struct trivet_core_s8 {
     const char *name;
     uint32_t level; /* of the instruction set: 0 portable, 1 AVX2 and FMA, 2 AVX-512 with VNNI */
-    /* out: pixel p at out + p * out_stride, `channels` bytes. */
+    /* `rows` rows of `pixels` each; pixel p of the first is made at out + p * out_stride: `channels` bytes. */
     void (*gemm)(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixels, int8_t *out,
                  size_t out_stride);
     /* Pixel p of row r reads tap t at taps[r * g->taps + t] + p * g->stride, and is made at
      * out + (r * pixels + p) * channels. */
     void (*depthwise)(const trivet_depthwise_s8 *g, const int8_t *const *taps, uint32_t rows, uint32_t pixels,
                       int8_t *out);
+    /* `out` may be `a` or `b`. */
+    void (*linear)(const trivet_linear_s8 *g, const int8_t *a, const int8_t *b, int8_t *out, uint32_t count);
 } trivet_core_s8;
 
 /* The fastest set that the processor has, unless another was chosen. */

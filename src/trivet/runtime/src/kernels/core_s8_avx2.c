@@ -222,8 +222,8 @@ INLINE void multiply_pixels(const trivet_gemm_s8 *g, const trivet_segment_s8 *se
     }
 }
 
-TARGET static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixels, int8_t *out,
-                        size_t out_stride) {
+TARGET static void gemm_row(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixels, int8_t *out,
+                            size_t out_stride) {
     for (uint32_t channel = 0; channel < g->channels; channel += TRIVET_LANES) {
         uint32_t left = g->channels - channel;
         block b = {g->weights + (size_t)channel * g->steps * 4, channel, left < TRIVET_LANES ? left : TRIVET_LANES};
@@ -233,6 +233,19 @@ TARGET static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segmen
         case 3: multiply_pixels(g, segments, pixels, &b, out, out_stride, 3, 3); break;
         default: multiply_pixels(g, segments, pixels, &b, out, out_stride, 2, 4); break;
         }
+    }
+}
+
+TARGET static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixels, int8_t *out,
+                        size_t out_stride) {
+    trivet_segment_s8 moved[TRIVET_MAX_SEGMENTS];
+    gemm_row(g, segments, pixels, out, out_stride);
+    for (uint32_t row = 1; row < g->rows; row++) {
+        for (uint32_t i = 0; i < g->segment_count; i++) {
+            moved[i] = segments[i];
+            moved[i].data += row * g->row_stride;
+        }
+        gemm_row(g, moved, pixels, out + row * g->out_row_stride, out_stride);
     }
 }
 
@@ -274,7 +287,33 @@ INLINE void pack_store(__m256i low, __m256i high, const trivet_requant_s8 *r, in
 typedef params8 params_vector;
 #include "depthwise_s8_x86.h"
 
-const trivet_core_s8 trivet_core_s8_avx2 = {"avx2", 1, gemm, depthwise};
+INLINE __m256i widen_8(const int8_t *p) {
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+}
+
+INLINE __m256i linear_8(const trivet_linear_s8 *g, const int8_t *a, const int8_t *b) {
+    __m256i x = _mm256_mullo_epi32(widen_8(a), _mm256_set1_epi32(g->a_factor));
+    __m256i y = _mm256_mullo_epi32(widen_8(b), _mm256_set1_epi32(g->b_factor));
+    __m256i sum = _mm256_add_epi32(_mm256_add_epi32(x, y), _mm256_set1_epi32(g->constant));
+    __m256i v = _mm256_sra_epi32(sum, _mm_cvtsi32_si128((int32_t)g->shift));
+    return _mm256_min_epi32(_mm256_max_epi32(v, _mm256_set1_epi32(g->lo)), _mm256_set1_epi32(g->hi));
+}
+
+TARGET static void linear(const trivet_linear_s8 *g, const int8_t *a, const int8_t *b, int8_t *out, uint32_t count) {
+    const trivet_linear_s8 c = *g;
+    uint32_t i = 0;
+    for (; i + 16 <= count; i += 16) {
+        __m256i words = _mm256_packs_epi32(linear_8(&c, a + i, b + i), linear_8(&c, a + i + 8, b + i + 8));
+        words = _mm256_permute4x64_epi64(words, _MM_SHUFFLE(3, 1, 2, 0));
+        __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+        _mm_storeu_si128((__m128i *)(void *)(out + i), bytes);
+    }
+    if (i < count) {
+        trivet_core_s8_portable.linear(g, a + i, b + i, out + i, count - i);
+    }
+}
+
+const trivet_core_s8 trivet_core_s8_avx2 = {"avx2", 1, gemm, depthwise, linear};
 #else
 typedef int trivet_core_s8_avx2_is_empty; /* ISO C wants a declaration */
 #endif
