@@ -180,7 +180,17 @@ class KernelRun:
         rule = self.node.op.access(self.node.input_types)[index][1]
         return rule.reads(Span(row, row + rows))
 
+    def status_of(self, rows: int) -> int:
+        """What `run` returns for the first rows of the first image."""
+        results = [Memory(v.type.size_bytes) for v in self.node.outputs]
+        inputs = [self.view(v, a.ctypes.data, 0, False) for v, a in self.operands()]
+        outputs = [self.view(v, m.address, 0, True) for v, m in zip(self.node.outputs, results, strict=True)]
+        return self.launch(inputs, outputs, Memory(self.call.scratch(rows)), 0, rows)
+
     def fire(self, inputs: list[View], outputs: list[View], scratch: Memory, row: int, rows: int) -> None:
+        assert self.launch(inputs, outputs, scratch, row, rows) == 0
+
+    def launch(self, inputs: list[View], outputs: list[View], scratch: Memory, row: int, rows: int) -> int:
         call = CallStruct(
             self.params.address,
             self.constants.address,
@@ -189,7 +199,7 @@ class KernelRun:
             scratch.address if scratch.size else None,
         )
         run = getattr(self.library, f"trivet_{self.call.kernel.name}_run")
-        assert run(ctypes.byref(call), ctypes.c_uint32(row), ctypes.c_uint32(rows)) == 0
+        return int(run(ctypes.byref(call), ctypes.c_uint32(row), ctypes.c_uint32(rows)))
 
     def check(self, rows: int) -> int:
         inputs = [tensor_info(v, self.images, False) for v in self.call.operands]

@@ -14,7 +14,7 @@ ROUNDS = 5000
 PLANS = ("layers", "batch", "states", "stream", "rows", "conv", "constant")
 SOURCES = [*runtime_sources(), FUZZ / "exercise.c"]
 FLAGS = ["-O1", "-g", "-ffp-contract=off"]
-NEVER = {"ERR_ARGUMENT", "ERR_ALIGNMENT", "ERR_CHECKSUM", "ERR_MEMORY", "ERR_UNBOUND", "ERR_STOPPED"}
+NEVER = {"ERR_ARGUMENT", "ERR_ALIGNMENT", "ERR_CHECKSUM", "ERR_MEMORY", "ERR_UNBOUND", "ERR_STOPPED", "ERR_VALUE"}
 """Statuses that no bytes of a plan can cause when it is opened and bound as it has to be."""
 RARE = {"ERR_ENDIAN", "ERR_LIMIT"}
 """Statuses that need several fields to be just so: `loader_cases` has them."""

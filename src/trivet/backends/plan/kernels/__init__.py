@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from trivet.backends.ckernels import CKernel
 from trivet.backends.plan.kernels import (
     arithmetic,
+    bilinear,
     concat,
     conv,
     conv_transpose,
@@ -14,12 +15,14 @@ from trivet.backends.plan.kernels import (
     depthwise,
     exact,
     functions,
+    gather,
     lookup,
     movement,
     pool,
     quantize,
     reduce,
     softmax,
+    take,
 )
 from trivet.backends.plan.kernels.table import KERNELS
 
@@ -38,6 +41,9 @@ FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
     "concat": concat.FAMILY,
     "movement": movement.FAMILY,
     "functions": functions.FAMILY,
+    "gather": gather.FAMILY,
+    "take": take.FAMILY,
+    "bilinear": bilinear.FAMILY,
 }
 """Every kernel of the runtime; ids are unique and stable."""
 

@@ -16,6 +16,9 @@
 #include "trivet/kernels/concat.h"
 #include "trivet/kernels/movement.h"
 #include "trivet/kernels/functions.h"
+#include "trivet/kernels/gather.h"
+#include "trivet/kernels/take.h"
+#include "trivet/kernels/bilinear.h"
 
 #define TRIVET_KERNELS(X) \
     TRIVET_KERNELS_COPY(X) \
@@ -32,6 +35,9 @@
     TRIVET_KERNELS_CONCAT(X) \
     TRIVET_KERNELS_MOVEMENT(X) \
     TRIVET_KERNELS_FUNCTIONS(X) \
+    TRIVET_KERNELS_GATHER(X) \
+    TRIVET_KERNELS_TAKE(X) \
+    TRIVET_KERNELS_BILINEAR(X) \
 
 #define TRIVET_KERNEL_COUNT 133
 #endif

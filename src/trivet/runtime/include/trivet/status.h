@@ -26,7 +26,8 @@
     X(ERR_LIMIT, "the plan exceeds a limit of the runtime") \
     X(ERR_MEMORY, "the memory provided is too small") \
     X(ERR_UNBOUND, "no memory was bound to the plan") \
-    X(ERR_STOPPED, "the caller's observer stopped the run")
+    X(ERR_STOPPED, "the caller's observer stopped the run") \
+    X(ERR_VALUE, "an operand of the run holds an index that is out of range")
 
 typedef enum trivet_status {
 #define TRIVET_STATUS_ENUM(name, text) TRIVET_##name,
