@@ -102,8 +102,9 @@ def conv(**options: int) -> bytes:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"stride_h": 0}, "strides must be positive, got (0, 1)"),
-        ({"dilation_w_factor": -1}, "dilation (1, -1) must be positive"),
+        ({"stride_h": 0}, "strides must be 1..65535, got (0, 1)"),
+        ({"stride_w": 1 << 20}, "strides must be 1..65535, got (1, 1048576)"),
+        ({"dilation_w_factor": -1}, "dilation (1, -1) must be 1..65535"),
         ({"padding": 7}, "padding code 7, expected 0 (SAME) or 1 (VALID)"),
         ({"padding": 1, "dilation_w_factor": 3}, "conv2d window (3, 3) does not fit"),
     ],
@@ -149,6 +150,21 @@ def test_a_tensor_that_nothing_computes(tmp_path: Path) -> None:
     m.operator("ADD", [x, z], [y], "AddOptions")
     text = message(tmp_path, m.finish([x], [y]))
     assert "operator 0 ADD 'y': tensor 'z' is read before anything computes it" in text
+
+
+def test_empty_input(tmp_path: Path) -> None:
+    m = ModelBuilder()
+    x, y = m.tensor("x", (0, 4), F), m.tensor("y", (0, 4), F)
+    m.operator("ABS", [x], [y])
+    assert "input 'x': f32[0, 4] is empty" in message(tmp_path, m.finish([x], [y]))
+
+
+def test_empty_result(tmp_path: Path) -> None:
+    m = ModelBuilder()
+    x, y = m.tensor("x", (4,), F), m.tensor("y", (0,), F)
+    begin, size = m.tensor("begin", (1,), np.int32, data=[2]), m.tensor("size", (1,), np.int32, data=[0])
+    m.operator("SLICE", [x, begin, size], [y])
+    assert "operator 0 SLICE 'y': result 'y' f32[0] is empty" in message(tmp_path, m.finish([x], [y]))
 
 
 def test_no_output(tmp_path: Path) -> None:

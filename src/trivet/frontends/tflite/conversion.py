@@ -16,7 +16,7 @@ from trivet.core.source import Operator as Place
 from trivet.errors import CompileError, InvalidModel, Unsupported
 from trivet.frontends.tflite.read import Model, Operator, Subgraph, Tensor
 from trivet.frontends.tflite.refusals import no_converter
-from trivet.frontends.tflite.tensors import UINT8_OFFSET, check_divisor, constant_data, model_type, restated
+from trivet.frontends.tflite.tensors import UINT8_OFFSET, check_divisor, check_size, constant_data, model_type, restated
 from trivet.ir.graph import Graph, Value
 from trivet.ir.op import Array, Op, TypeMismatch
 from trivet.ir.types import TensorType
@@ -328,6 +328,9 @@ class Conversion:
         if value.type.dtype is not declared.dtype:
             found, expected = value.type.dtype.name, declared.dtype.name
             raise InvalidModel(f"result '{tensor.name}' is {found}, the file declares {expected}")
+        if value.type.elements == 0 and not value.is_constant:
+            raise InvalidModel(f"result '{tensor.name}' {value.type} is empty")
+        check_size(tensor.name, value.type.shape)
         wanted = quant or declared.quant
         if value.type.quant != wanted and value.type.dtype.is_integer:
             value = self.emit(Reinterpret(wanted), value)

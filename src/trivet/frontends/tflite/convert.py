@@ -59,6 +59,8 @@ def _open(scope: Scope, options: LoadOptions) -> list[str]:
                 type_ = type_.with_shape(tuple(options.input_shapes[tensor.name]))
             elif tensor.free and tensor.name not in options.bindings:
                 notes.append(f"input '{tensor.name}': free dimensions {list(tensor.free)} are bound to 1")
+            if type_.elements == 0:
+                raise InvalidModel(f"{type_} is empty")
             scope.values[index] = _input(scope, tensor.name, type_, options)
     return notes
 

@@ -19,7 +19,7 @@ UINT8_OFFSET = 128
 """Stored uint8 values, and their zero points, minus this are the int8 form of the same numbers."""
 
 _QUANTIZED = (I4, I8, U8, I16)
-_MAX_ELEMENTS = 1 << 31
+_MAX_ELEMENTS = 1 << 26
 _MAX_SCALE = 2.0**40
 """Larger scales, or smaller ones where something is divided by them, belong to no network; products stay finite."""
 
@@ -31,9 +31,14 @@ def model_type(tensor: Tensor) -> TensorType:
     """
     if tensor.dtype is None:
         raise Unsupported(f"tensor '{tensor.name}' has element type {tensor.type_name}")
-    if math.prod(tensor.shape) >= _MAX_ELEMENTS:
-        raise InvalidModel(f"tensor '{tensor.name}' has the absurd shape {list(tensor.shape)}")
+    check_size(tensor.name, tensor.shape)
     return TensorType(tensor.dtype, tensor.shape, quantization(tensor, tensor.dtype))
+
+
+def check_size(name: str, shape: tuple[int, ...]) -> None:
+    """Raises: InvalidModel, for tensors that are too large for any network that Trivet is for."""
+    if math.prod(shape) > _MAX_ELEMENTS:
+        raise InvalidModel(f"tensor '{name}' {list(shape)} has more than {_MAX_ELEMENTS:,} elements")
 
 
 def quantization(tensor: Tensor, dtype: DType, kinds: tuple[DType, ...] = _QUANTIZED) -> Quant | None:

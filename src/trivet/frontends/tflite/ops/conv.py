@@ -16,6 +16,9 @@ from trivet.ir.graph import Value
 from trivet.ir.types import TensorType
 from trivet.ops.conv import Conv2D, ConvTranspose2D, DepthwiseConv2D, Pads2D
 
+LARGEST_STEP = (1 << 16) - 1
+"""Of strides, dilations and kernels, as plans and kernels store them."""
+
 BIAS_TYPES: tuple[DType, ...] = (F32, I32, I64)
 
 
@@ -115,8 +118,8 @@ def strides(op: Conversion) -> tuple[int, int]:
     Raises: InvalidModel.
     """
     stride = op.integer("stride_h"), op.integer("stride_w")
-    if min(stride) < 1:
-        raise InvalidModel(f"strides must be positive, got {stride}")
+    if not 1 <= min(stride) <= max(stride) <= LARGEST_STEP:
+        raise InvalidModel(f"strides must be 1..{LARGEST_STEP}, got {stride}")
     return stride
 
 
@@ -127,8 +130,8 @@ def window_pads(
 
     Raises: InvalidModel.
     """
-    if min(*kernel, *dilation) < 1:
-        raise InvalidModel(f"kernel {kernel} and dilation {dilation} must be positive")
+    if not 1 <= min(*kernel, *dilation) <= max(*kernel, *dilation) <= LARGEST_STEP:
+        raise InvalidModel(f"kernel {kernel} and dilation {dilation} must be 1..{LARGEST_STEP}")
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
     rows, columns = (axis_pads(op, x.shape[i + 1], extents[i], stride[i]) for i in (0, 1))
     return rows, columns
