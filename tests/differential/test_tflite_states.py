@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from runners import host_model
 
-from networks import networks
-from trivet import interp
+from networks import Network, networks
+from trivet import driver, interp
 from trivet.core.numerics import Numerics
+from trivet.driver import Settings
 from trivet.frontends.options import LoadOptions
 from trivet.frontends.tflite import load
 
@@ -41,18 +43,39 @@ class Tflm:
         return self.runtime.get_output(0)
 
 
+class Oracle:
+    def __init__(self, path: Path, contract: Numerics) -> None:
+        self.graph = load(path, LoadOptions(numerics=contract)).graph
+        assert self.graph.states
+        self.states = None
+
+    def run(self, x: np.ndarray) -> np.ndarray:
+        (output,), self.states = interp.run(self.graph, [x], self.states)
+        return output
+
+
+class Plan:
+    def __init__(self, path: Path, contract: Numerics) -> None:
+        settings = Settings(numerics=contract)
+        self.model = host_model(driver.build(driver.load(path, settings), settings).data)
+
+    def run(self, x: np.ndarray) -> np.ndarray:
+        (port,) = self.model.plan.inputs
+        (output,) = self.model.run([x.reshape(port.tensor.shape)])
+        return output
+
+
 RUNTIMES = {Numerics.TFLM: Tflm, Numerics.LITERT: LiteRT}
 
 
 @pytest.mark.shared
+@pytest.mark.parametrize("runner", [Oracle, Plan])
 @pytest.mark.parametrize("contract", RUNTIMES, ids=lambda contract: contract.value)
 @pytest.mark.parametrize("network", NETWORKS, ids=[n.name if n else "shared-absent" for n in NETWORKS])
-def test_invocations_equal_the_runtime(network, contract: Numerics, shared: Path) -> None:
-    graph = load(network.path, LoadOptions(numerics=contract)).graph
-    runtime, states = RUNTIMES[contract](network.path), None
+def test_invocations_equal_the_runtime(network: Network, contract: Numerics, runner: type, shared: Path) -> None:
+    ours, theirs = runner(network.path, contract), RUNTIMES[contract](network.path)
+    (shape,) = {value.type.shape for value in load(network.path).graph.inputs}
     random = np.random.default_rng(3)
     for _ in range(INVOCATIONS):
-        x = random.integers(-128, 128, graph.inputs[0].type.shape).astype(np.int8)
-        (got,), states = interp.run(graph, [x], states)
-        np.testing.assert_array_equal(got, runtime.run(x).reshape(got.shape))
-    assert graph.states
+        x = random.integers(-128, 128, shape).astype(np.int8)
+        np.testing.assert_array_equal(ours.run(x).ravel(), theirs.run(x).ravel())
