@@ -300,7 +300,7 @@ class Pow(Pointwise):
 
 
 @dataclass(frozen=True, slots=True)
-class _Comparison(Pointwise):
+class Comparison(Pointwise):
     """Compares real numbers: quantized operands are rescaled as the contract says."""
 
     numerics: Numerics | None = None
@@ -325,7 +325,7 @@ class _Comparison(Pointwise):
 
 
 @dataclass(frozen=True, slots=True)
-class Equal(_Comparison):
+class Equal(Comparison):
     """a == b."""
 
     name: ClassVar[str] = "equal"
@@ -336,7 +336,7 @@ class Equal(_Comparison):
 
 
 @dataclass(frozen=True, slots=True)
-class NotEqual(_Comparison):
+class NotEqual(Comparison):
     """a != b."""
 
     name: ClassVar[str] = "not_equal"
@@ -347,7 +347,7 @@ class NotEqual(_Comparison):
 
 
 @dataclass(frozen=True, slots=True)
-class Less(_Comparison):
+class Less(Comparison):
     """a < b."""
 
     name: ClassVar[str] = "less"
@@ -357,7 +357,7 @@ class Less(_Comparison):
 
 
 @dataclass(frozen=True, slots=True)
-class LessEqual(_Comparison):
+class LessEqual(Comparison):
     """a <= b."""
 
     name: ClassVar[str] = "less_equal"
@@ -367,7 +367,7 @@ class LessEqual(_Comparison):
 
 
 @dataclass(frozen=True, slots=True)
-class Greater(_Comparison):
+class Greater(Comparison):
     """a > b."""
 
     name: ClassVar[str] = "greater"
@@ -377,7 +377,7 @@ class Greater(_Comparison):
 
 
 @dataclass(frozen=True, slots=True)
-class GreaterEqual(_Comparison):
+class GreaterEqual(Comparison):
     """a >= b."""
 
     name: ClassVar[str] = "greater_equal"

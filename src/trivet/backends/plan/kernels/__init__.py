@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from trivet.backends.ckernels import CKernel
 from trivet.backends.plan.kernels import (
     arithmetic,
+    batch_matmul,
     bilinear,
+    choice,
     concat,
     conv,
     conv_transpose,
@@ -38,6 +40,8 @@ FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
     "arithmetic": arithmetic.FAMILY,
     "exact": exact.FAMILY,
     "reduce": reduce.FAMILY,
+    "batch_matmul": batch_matmul.FAMILY,
+    "choice": choice.FAMILY,
     "concat": concat.FAMILY,
     "movement": movement.FAMILY,
     "functions": functions.FAMILY,

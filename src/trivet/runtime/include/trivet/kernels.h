@@ -13,6 +13,8 @@
 #include "trivet/kernels/arithmetic.h"
 #include "trivet/kernels/exact.h"
 #include "trivet/kernels/reduce.h"
+#include "trivet/kernels/batch_matmul.h"
+#include "trivet/kernels/choice.h"
 #include "trivet/kernels/concat.h"
 #include "trivet/kernels/movement.h"
 #include "trivet/kernels/functions.h"
@@ -32,6 +34,8 @@
     TRIVET_KERNELS_ARITHMETIC(X) \
     TRIVET_KERNELS_EXACT(X) \
     TRIVET_KERNELS_REDUCE(X) \
+    TRIVET_KERNELS_BATCH_MATMUL(X) \
+    TRIVET_KERNELS_CHOICE(X) \
     TRIVET_KERNELS_CONCAT(X) \
     TRIVET_KERNELS_MOVEMENT(X) \
     TRIVET_KERNELS_FUNCTIONS(X) \
@@ -39,5 +43,5 @@
     TRIVET_KERNELS_TAKE(X) \
     TRIVET_KERNELS_BILINEAR(X) \
 
-#define TRIVET_KERNEL_COUNT 133
+#define TRIVET_KERNEL_COUNT 154
 #endif

@@ -3,12 +3,8 @@
 enum { LAST = TRIVET_BROADCAST_AXES - 1 };
 
 static uint32_t element_bytes(uint32_t dtype) {
-    switch (dtype) {
-        case TRIVET_I8: return 1;
-        case TRIVET_F32: return 4;
-        case TRIVET_I32: return 4;
-        default: return 0;
-    }
+    static const uint32_t WIDTHS[] = TRIVET_DTYPE_BYTES;
+    return dtype < sizeof WIDTHS / sizeof *WIDTHS ? WIDTHS[dtype] : 0;
 }
 
 /* One row, stretch by stretch along the last axis; `a`, `b` and `y` are its first elements. */
