@@ -60,3 +60,13 @@ def test_a_mean_adds_up_rows_over_the_input_that_it_consumes(library: ctypes.CDL
     made = plan(graph, None, None, selection, PlanOptions(Objective.MEMORY))
     assert any(step.accumulates and step.firings == 12 for step in made.steps())
     check(library, graph, made, selection)
+
+
+def test_a_window_that_reads_an_earlier_row_than_the_one_before(library: ctypes.CDLL) -> None:
+    """Taps -1 and 1, then 0 and 2: the first row that is still read is not the next window's first."""
+    b = Builder()
+    wide = b.conv(b.input(1, 12, 3, 4), 32, kernel=1)
+    graph, selection = b.finish(b.conv(wide, 4, kernel=2, dilation=2)), Selection()
+    made = plan(graph, None, None, selection, PlanOptions(Objective.MEMORY))
+    assert made.view(wide).is_ring
+    check(library, graph, made, selection)

@@ -100,7 +100,7 @@ class _Loop:
         if edge.source is None:
             return True
         needed = [last for row in range(start, stop) if (last := edge.last(row)) is not None]
-        return not needed or needed[-1] < self.made[edge.source]
+        return max(needed, default=-1) < self.made[edge.source]
 
     def _is_free(self, index: int, stop: int) -> bool:
         view, step = self.outputs[index], self.steps[index]

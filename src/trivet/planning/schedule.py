@@ -223,8 +223,8 @@ def overlap_distances(
     """How far the start of each `upper` must lie above the start of each `lower`, so that writes stay behind reads.
 
     `lower` are whole storages that the stream writes, `upper` complete ones that it reads for the last time, both with
-    their row bytes. The row that a firing reads counts as read until the firing ends. A pair that is missing may
-    overlap at will.
+    their row bytes. The row that a firing reads counts as read until the firing ends; an actor that fires once keeps
+    off all of what it reads. A pair that is missing may overlap at will.
     """
     readers = {
         storage: [(i, link.keeps) for i, actor in enumerate(actors) for link in actor.links if link.storage == storage]
@@ -240,6 +240,8 @@ def overlap_distances(
         written = 1 if actor.accumulates else min((firing + 1) * actor.rows, actor.height)
         for storage, row_bytes in upper.items():
             low = min(keeps[fired[reader]] for reader, keeps in readers[storage])
+            if actor.firings == 1 and any(link.storage == storage for link in actor.links):
+                low = 0
             if low < heights[storage]:
                 distance = written * lower[actor.storage] - low * row_bytes
                 key = (actor.storage, storage)

@@ -15,7 +15,8 @@ static int64_t clamp(int64_t value, int64_t height) {
 }
 
 static int64_t window_start(const trivet_edge_record *edge, uint32_t row) {
-    return floor_div((int64_t)row * edge->stride - edge->before, edge->divisor);
+    int64_t start = (int64_t)row * edge->stride - edge->before;
+    return edge->divisor == 1 ? start : floor_div(start, edge->divisor);
 }
 
 static int64_t window_end(const trivet_edge_record *edge, uint32_t row) {
@@ -46,23 +47,23 @@ static int64_t last_row(const trivet_edge_record *edge, int64_t height, uint32_t
 }
 
 /* The first operand row that rows [row, end) read, -1 if they read none. Windows only move down, so one that lies
- * before the operand can be skipped in one go, and behind one that lies after it nothing is read any more. */
+ * before the operand can be skipped in one go, and behind one that lies after it nothing is read any more. Of windows
+ * that begin before the operand a later one may read an earlier row, when the dilation does not divide the stride. */
 static int64_t first_row_of(const trivet_edge_record *edge, int64_t height, uint32_t row, uint32_t end) {
     int64_t reach = edge->before - (int64_t)(edge->taps - 1) * edge->dilation * edge->divisor;
     if (edge->clamped == 0 && edge->stride > 0 && window_end(edge, row) < 0) {
         int64_t start = -floor_div(-reach, edge->stride);
         row = start < end ? (uint32_t)start : end;
     }
+    int64_t least = -1;
     for (; row < end && window_start(edge, row) < height; row++) {
         int64_t first = first_row(edge, height, row);
-        if (first >= 0) {
-            return first;
-        }
-        if (edge->stride == 0) {
-            return -1;
+        least = first >= 0 && (least < 0 || first < least) ? first : least;
+        if (least == 0 || edge->clamped != 0 || edge->stride == 0 || window_start(edge, row) >= 0) {
+            return least;
         }
     }
-    return edge->clamped != 0 && row < end ? height - 1 : -1;
+    return least < 0 && edge->clamped != 0 && row < end ? height - 1 : least;
 }
 
 /* The last operand row that rows [row, end) read, -1 if they read none. */
@@ -71,16 +72,15 @@ static int64_t last_row_of(const trivet_edge_record *edge, int64_t height, uint3
         int64_t inside = floor_div(height * edge->divisor - 1 + edge->before, edge->stride) + 1;
         end = inside < row ? row : (uint32_t)inside;
     }
+    int64_t most = -1;
     for (; end > row && (edge->clamped != 0 || window_end(edge, end - 1) >= 0); end--) {
         int64_t last = last_row(edge, height, end - 1);
-        if (last >= 0) {
-            return last;
-        }
-        if (edge->stride == 0) {
-            return -1;
+        most = last > most ? last : most;
+        if (edge->clamped != 0 || edge->stride == 0 || window_end(edge, end - 1) < height) {
+            return most;
         }
     }
-    return -1;
+    return most;
 }
 
 trivet_firing trivet_rows_read(const trivet_model *model, const trivet_step_record *step, uint32_t operand,
