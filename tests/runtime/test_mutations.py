@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ ROUNDS = 5000
 PLANS = ("layers", "batch", "states", "stream", "rows", "conv", "constant")
 SOURCES = [*runtime_sources(), FUZZ / "exercise.c"]
 FLAGS = ["-O1", "-g", "-ffp-contract=off"]
+PLAIN, SANITIZED = tuple(FLAGS), (*FLAGS, *SANITIZERS)
 NEVER = {"ERR_ARGUMENT", "ERR_ALIGNMENT", "ERR_CHECKSUM", "ERR_MEMORY", "ERR_UNBOUND", "ERR_STOPPED", "ERR_VALUE"}
 """Statuses that no bytes of a plan can cause when it is opened and bound as it has to be."""
 RARE = {"ERR_ENDIAN", "ERR_LIMIT"}
@@ -33,9 +35,13 @@ def run(program: Path, *arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("sanitizers", [SANITIZERS, []], ids=["sanitized", "plain"])
-def test_mutated_plans_are_refused_or_harmless(tmp_path: Path, sanitizers: list[str]) -> None:
-    program = built("mutate", [*SOURCES, CHECKOUT / "tests/runtime/mutate.c"], [*FLAGS, *sanitizers])
+def built_mutator(flags: Sequence[str]) -> Path:
+    return built("mutate", [*SOURCES, CHECKOUT / "tests/runtime/mutate.c"], flags)
+
+
+@pytest.mark.parametrize("flags", [SANITIZED, PLAIN], ids=["sanitized", "plain"])
+def test_mutated_plans_are_refused_or_harmless(tmp_path: Path, flags: Sequence[str]) -> None:
+    program = built_mutator(flags)
     lines = run(program, str(ROUNDS), *plan_files(tmp_path)).splitlines()
     seen = {STATUSES[int(line.split()[0])] for line in lines}
     assert seen == set(STATUSES) - NEVER - RARE
@@ -47,4 +53,4 @@ def test_the_fuzz_target_replays_plans_and_everything_that_the_loader_refuses(tm
     for index, case in enumerate(cases()):
         files.append(str(tmp_path / f"case{index}.tgrs"))
         Path(files[-1]).write_bytes(case.data())
-    assert run(built("replay", sources, [*FLAGS, *SANITIZERS]), *files) == f"{len(files)} files\n"
+    assert run(built("replay", sources, SANITIZED), *files) == f"{len(files)} files\n"
