@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import ClassVar
 
 from trivet.core.bounds import UNBOUNDED
@@ -40,24 +39,24 @@ class FoldQdq(Pass):
     def rewrite(self, rw: Rewriter) -> None:
         for node in list(rw.graph.nodes):
             _movement_before_dequantize(rw, node)
-        pending = deque(node for node in rw.graph.nodes if isinstance(node.op, Quantize))
-        while pending:
-            quantize = pending.popleft()
-            op = quantize.op
-            assert isinstance(op, Quantize)
-            if op.dtype in self.dtypes and op.out.axis is None and not quantize.inputs[0].is_constant:
-                moved = self._fold(rw, quantize, op)
-                if moved is not None:
-                    pending.appendleft(moved)
+        # A join that folds leaves new quantizes in front of its float operands, so look again until nothing folds.
+        while any([self._try(rw, node) for node in list(rw.graph.nodes) if isinstance(node.op, Quantize)]):
+            pass
 
-    def _fold(self, rw: Rewriter, quantize: Node, op: Quantize) -> Node | None:
-        """Fold one quantize; the new one, where it only moved up."""
+    def _try(self, rw: Rewriter, quantize: Node) -> bool:
+        """Fold one quantize, or move it up; True iff anything changed."""
+        op = quantize.op
+        assert isinstance(op, Quantize)
+        if op.dtype not in self.dtypes or op.out.axis is not None or quantize.inputs[0].is_constant:
+            return False
+        return self._fold(rw, quantize, op)
+
+    def _fold(self, rw: Rewriter, quantize: Node, op: Quantize) -> bool:
         source = quantize.inputs[0].producer
         if source is None:
-            return None
+            return False
         if isinstance(source.op, Dequantize):
-            _merge_pair(rw, quantize, source, op)
-            return None
+            return _merge_pair(rw, quantize, source, op)
         site = Site(rw, quantize, source)
         result = as_table(site)
         if result is None and op.numerics is Numerics.ONNX and _only_quantized(rw, source.output):
@@ -66,8 +65,11 @@ class FoldQdq(Pass):
         if result is not None:
             _replace(rw, quantize, result)
             rw.count(f"{source.op.name} as {result.producer.op.name if result.producer else 'nothing'}")
-            return None
-        return _quantize_before_movement(rw, quantize, source, op)
+            return True
+        moved = _quantize_before_movement(rw, quantize, source, op)
+        if moved is not None:
+            self._fold(rw, moved, op)
+        return moved is not None
 
 
 def _only_quantized(rw: Rewriter, value: Value) -> bool:
@@ -86,14 +88,17 @@ def _replace(rw: Rewriter, quantize: Node, result: Value) -> None:
     rw.erase_dead_producers(source)
 
 
-def _merge_pair(rw: Rewriter, quantize: Node, dequantize: Node, op: Quantize) -> None:
+def _merge_pair(rw: Rewriter, quantize: Node, dequantize: Node, op: Quantize) -> bool:
     x = dequantize.inputs[0]
     if x.type == quantize.output.type:
         _replace(rw, quantize, x)
         rw.count("pair that changes nothing")
-    elif op.numerics is Numerics.ONNX and x.type.quant is not None and x.type.quant.axis is None:
-        _replace(rw, quantize, rw.insert_before(quantize, Requantize(op.out, op.dtype, op.numerics), [x]))
-        rw.count("pair as requantize")
+        return True
+    if op.numerics is not Numerics.ONNX or x.type.quant is None or x.type.quant.axis is not None:
+        return False
+    _replace(rw, quantize, rw.insert_before(quantize, Requantize(op.out, op.dtype, op.numerics), [x]))
+    rw.count("pair as requantize")
+    return True
 
 
 def _movement_before_dequantize(rw: Rewriter, node: Node) -> None:

@@ -45,7 +45,7 @@ def _to_dense(rw: Rewriter, node: Node, op: BatchMatMul) -> bool:
     dense = _output_major(rw, constant, op.transpose_b)
     if dense is None or node.output.type.shape != (*x.type.shape[:-1], dense.type.shape[0]):
         return False
-    operand = dense if source is None else rw.insert_before(node, Dequantize(), [dense], weights.name)
+    operand = dense if source is None else rw.insert_before(node, Dequantize(), [dense])
     rw.replace_node(node, Dense(out=op.out, numerics=op.numerics), [x, operand])
     rw.erase_dead_producers(weights)
     rw.count("constant operand")

@@ -80,4 +80,4 @@ def rearranged(rw: Rewriter, node: Node, move: Callable[[Array], Array], axis: i
             return None
         quant = Quant(quant.scales, quant.zero_points, axis)
     moved = rw.constant(data, TensorType(constant.type.dtype, data.shape, quant), constant.name)
-    return moved if source is None else rw.insert_before(node, Dequantize(), [moved], weights.name)
+    return moved if source is None else rw.insert_before(node, Dequantize(), [moved])

@@ -14,11 +14,15 @@ import numpy as np
 from trivet import interp
 from trivet.core.dtype import BOOL, I32, I64
 from trivet.core.record import dataclass
-from trivet.ir.graph import Graph, Value
+from trivet.ir.graph import Graph, Node, Value
 from trivet.ir.op import Array
 from trivet.ir.text.printer import print_graph
 from trivet.ir.types import TensorType
-from trivet.ops.movement import Gather
+from trivet.ops.activation import Clamp
+from trivet.ops.movement import Concat, Expand, Gather, Pad, Reshape, Slice, Tile, Transpose
+from trivet.ops.pool import MaxPool2D
+from trivet.ops.quantize import Dequantize
+from trivet.ops.reduce import ReduceMax, ReduceMin
 from trivet.passes.base import Exact, Pass, Preserves, Relative, Steps
 from trivet.passes.manager import Instrument, PassRun, PassVerifyError
 
@@ -27,11 +31,16 @@ INVOCATIONS_WITH_STATE = 3
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A value as the oracle computed it in one invocation."""
+    """A value as the oracle computed it in one invocation; `step` is what one unit of its quantization is worth, also
+    where it has been dequantized (0: unknown)."""
 
     type: TensorType
     array: Array
+    step: float = 0.0
 
+
+KEEPING = (Clamp, Concat, Expand, Gather, MaxPool2D, Pad, ReduceMax, ReduceMin, Reshape, Slice, Tile, Transpose)
+"""Operators whose float results are elements of their operands."""
 
 Trace = dict[str, Observed]
 """Named values of one invocation; outputs also under `output N`, in the model's axis order."""
@@ -72,7 +81,8 @@ class VerifyEach(Instrument):
             traces.append(actual)
         if not isinstance(preserves, Exact):
             self.allowed.append((run.pass_.name, preserves))
-            self._baseline = [run_sequence(graph, arrays) for arrays in self._inputs]
+        # Also after an exact pass: the values that it introduced by name are compared and taught from here on.
+        self._baseline = [run_sequence(graph, arrays) for arrays in self._inputs] if teach else traces
 
 
 def model_inputs(graph: Graph, seed: int) -> list[list[Array]]:
@@ -144,14 +154,29 @@ def _run_once(
     arrays: dict[int, Array] = {id(v): a for v, a in zip(graph.inputs, inputs, strict=True)}
     current = [s.initial for s in graph.states] if states is None else states
     arrays.update({id(s.read): a for s, a in zip(graph.states, current, strict=True)})
+    steps: dict[int, float] = {}
     for node in graph.nodes:
         for value, array in zip(node.outputs, interp.run_node(node, arrays), strict=True):
+            steps[id(value)] = _step(node, value, steps)
             if value.name:
-                trace[value.name] = Observed(value.type, array)
+                trace[value.name] = Observed(value.type, array, steps[id(value)])
             arrays[id(value)] = _taught(value, array, teacher)
     for index, (value, port) in enumerate(zip(graph.outputs, graph.output_ports, strict=True)):
-        trace[f"output {index}"] = Observed(port.type, interp.to_model(_get(arrays, value), port))
+        array = interp.to_model(_get(arrays, value), port)
+        trace[f"output {index}"] = Observed(port.type, array, steps.get(id(value), 0.0))
     return trace, [_get(arrays, s.written) for s in graph.states]
+
+
+def _step(node: Node, value: Value, steps: dict[int, float]) -> float:
+    """One unit of a quantized value, of a dequantized one, and of what only moves or compares such values."""
+    if value.type.quant is not None:
+        return max(value.type.quant.scales)
+    if isinstance(node.op, Dequantize):
+        quant = node.inputs[0].type.quant
+        return 0.0 if quant is None else max(quant.scales)
+    if isinstance(node.op, KEEPING):
+        return max(steps.get(id(operand), 0.0) for operand in node.inputs)
+    return 0.0
 
 
 def _get(arrays: dict[int, Array], value: Value) -> Array:
@@ -193,8 +218,7 @@ def _difference(expected: Observed, actual: Observed, preserves: Preserves) -> s
         case Exact():
             wrong = _real(expected) != _real(actual)
         case Steps(count):
-            quant = actual.type.quant
-            step = max(quant.scales) if quant is not None else _float_step(expected)
+            step = max(expected.step, actual.step) or _float_step(expected)
             wrong = np.abs(_real(expected) - _real(actual)) > count * step * 1.0001
         case Relative(epsilon):
             reference = _real(expected)
@@ -213,7 +237,7 @@ def _same_bits(a: Array, b: Array) -> Array:
 
 
 def _float_step(observed: Observed) -> float:
-    """A float result behind quantized layers may move by a 1/64 of its largest magnitude."""
+    """A float computed from quantized layers may move by a 1/64 of its largest magnitude."""
     return float(np.max(np.abs(observed.array), initial=0.0)) / 64 if observed.type.dtype.is_float else 1.0
 
 
