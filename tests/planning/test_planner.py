@@ -101,3 +101,50 @@ def test_plans_for_a_budget_fit_it_and_are_right(seed: int, share: float) -> Non
     made = plan(graph, budget, None, Kernels())
     assert made.region_bytes(FAST) <= budget
     check(graph, made)
+
+
+def test_a_constant_output_has_a_place_of_its_own() -> None:
+    b = Builder()
+    constant = b.weight(1, 4, 4, 8)
+    graph = b.finish(b.conv(b.input(1, 4, 4, 8), 8), constant, constant)
+    made = plan(graph, None, None, Kernels())
+    check(graph, made)
+    assert made.buffers[made.view(constant).buffer].kind is BufferKind.OUTPUT
+    assert made.region_bytes(FAST) == 3 * 128
+
+
+def test_a_graph_of_constants_has_a_plan() -> None:
+    b = Builder()
+    graph = b.finish(b.weight(1, 3, 3, 4))
+    made = plan(graph, None, None, Kernels())
+    check(graph, made)
+    assert made.region_bytes(FAST) == 36
+
+
+def test_an_input_that_is_an_output_is_not_overwritten() -> None:
+    b = Builder()
+    x = b.input(1, 4, 4, 8)
+    graph = b.finish(b.clamp(x), x)
+    made = plan(graph, None, None, Kernels(), PlanOptions(objective=Objective.MEMORY))
+    check(graph, made)
+    assert made.region_bytes(FAST) == 2 * 128
+
+
+def test_one_value_returned_twice_is_stored_once() -> None:
+    b = Builder()
+    y = b.conv(b.input(1, 4, 4, 8), 8)
+    graph = b.finish(y, y)
+    made = plan(graph, None, None, Kernels())
+    check(graph, made)
+    assert made.region_bytes(FAST) == 2 * 128
+
+
+def test_tensors_without_elements_take_no_bytes() -> None:
+    b = Builder()
+    x = b.input(1, 4, 4, 8)
+    none = b.slice_rows(x, 0, 0)
+    graph = b.finish(b.clamp(none), b.conv(x, 8))
+    for objective in Objective:
+        made = plan(graph, None, None, Kernels(), PlanOptions(objective=objective))
+        check(graph, made)
+        assert made.region_bytes(FAST) <= 2 * 128

@@ -82,16 +82,30 @@ class _Builder:
             if steps:
                 rows = self.layout.row_streams.get(index)
                 self.streams.append(self._whole(steps) if rows is None else self._by_rows(rows))
+        constants = self._constant_outputs()
         problem = self._problem()
         placement = solve(problem)
         buffers = tuple(
             replace(buffer, region=spot.region, offset=spot.offset)
             for buffer, spot in zip(self.buffers, placement.spots, strict=True)
         )
-        views = {id(value): self._view(value) for s in self.layout.shared.storages for value in s.values}
+        views = {id(value): self._view(value) for s in self.layout.shared.storages for value in s.values} | constants
         stage = Stage(tuple(self.streams), stores=self._state_transfers(views))
         graph = self.layout.graph
         return ExecutionPlan(graph, (stage,), buffers, views, (self.region,), problem.overlaps)
+
+    def _constant_outputs(self) -> dict[int, View]:
+        """Places of outputs that are constants, which are filled in when everything else has run."""
+        views: dict[int, View] = {}
+        last = max(0, len(self.streams) - 1)
+        for value in self.layout.graph.outputs:
+            if not value.is_constant or id(value) in views:
+                continue
+            rows, size = Rows.of(value.type), value.type.size_bytes
+            alignment = max(self.region.alignment, value.type.dtype.bits // 8)
+            views[id(value)] = View(len(self.buffers), 0, rows.row_bytes, rows.height, rows.height)
+            self.buffers.append(Buffer(value.name, BufferKind.OUTPUT, size, alignment, last, last, self.region.name, 0))
+        return views
 
     def _problem(self) -> Problem:
         blocks = tuple(Block(b.name, b.size_bytes, b.birth, b.death, b.alignment) for b in self.buffers)

@@ -184,8 +184,9 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionPlan:
-    """Everything that a backend needs beside the graph. Constants have no view: they live with the plan.
+    """Everything that a backend needs beside the graph. Constants live with the plan and have no view.
 
+    An output that is a constant has one, of a buffer into which the backend copies it when everything else has run.
     `views` maps id(value) to where the value lives. A node whose result is a view of its operands' bytes (reshape,
     concat or slice of contiguous memory) has no step.
     """

@@ -25,7 +25,7 @@ class Rows:
 
     @staticmethod
     def of(type_: TensorType) -> Rows:
-        if type_.rank != 4 or type_.shape[ROW_AXIS] == 0:
+        if type_.rank != 4:
             return Rows(1, type_.size_bytes)
         _, height, width, channels = type_.shape
         return Rows(height, type_.dtype.size_bytes(width * channels))

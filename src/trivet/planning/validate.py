@@ -39,7 +39,7 @@ def _bad_views(plan: ExecutionPlan) -> Iterator[str]:
             continue
         images = value.type.shape[0] if value.type.rank == 4 else 1
         tensor = images * view.height * view.row_bytes
-        if not 1 <= view.depth <= view.height or (view.is_ring and images != 1):
+        if not min(1, view.height) <= view.depth <= view.height or (view.is_ring and images != 1):
             yield f"value {value.name} keeps {view.depth} of {view.height} rows of {images} images"
         if tensor != value.type.size_bytes:
             yield f"value {value.name} has {value.type.size_bytes} bytes, its view {tensor}"
