@@ -10,7 +10,7 @@ from statistics import median
 import numpy as np
 
 from trivet.backends.plan.host import HostModel
-from trivet.backends.plan.reader import PlanInfo, PortInfo
+from trivet.backends.plan.reader import PlanInfo, PortInfo, TensorInfo
 from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
 from trivet.ir.op import Array
@@ -99,9 +99,12 @@ class Artifact:
         return [LayerTime(s.name, s.kernel, t) for s, t in zip(self.plan.steps, times, strict=True)]
 
     def random_inputs(self, seed: int) -> list[Array]:
-        """Integers over the whole range of their type, floats standard normal, in the model's own shapes."""
+        """Integers over the whole range of their type, floats standard normal, in the model's own shapes.
+
+        An input that chooses from a table stays inside the table.
+        """
         rng = np.random.default_rng(seed)
-        return [_random(port, rng) for port in self.plan.inputs]
+        return [_random(port, rng, _choices(self.plan, port)) for port in self.plan.inputs]
 
     def _to_storage(self, inputs: Sequence[Array]) -> list[Array]:
         ports = self.plan.inputs
@@ -131,10 +134,28 @@ def _model_order(array: Array, port: PortInfo) -> Array:
     return array if port.perm is None else np.ascontiguousarray(array.transpose(port.perm))
 
 
-def _random(port: PortInfo, rng: np.random.Generator) -> Array:
+def _choices(plan: PlanInfo, port: PortInfo) -> int | None:
+    """Among how many slices an input chooses, None where it is no index of a gather."""
+    extents = [
+        extent
+        for step in plan.steps
+        if step.kernel in ("gather", "gather_rows") and step.params["indices"] == (0, 0)
+        if _is_at(plan.tensors[step.inputs[-1]], port.tensor) and isinstance(extent := step.params["extent"], int)
+    ]
+    return min(extents, default=None)
+
+
+def _is_at(tensor: TensorInfo, other: TensorInfo) -> bool:
+    """True iff both are in the bytes of one input."""
+    return tensor.producer is None and (tensor.region, tensor.offset) == (other.region, other.offset)
+
+
+def _random(port: PortInfo, rng: np.random.Generator, choices: int | None) -> Array:
     dtype, shape = port.tensor.dtype, model_shape(port)
     if dtype.is_float:
         return rng.standard_normal(shape).astype(dtype.numpy)
+    if choices is not None:
+        return rng.integers(0, choices, shape, dtype.numpy)
     if dtype.is_integer:
         return rng.integers(dtype.min, dtype.max, shape, dtype.numpy, endpoint=True)
     return rng.integers(0, 2, shape).astype(np.bool_)

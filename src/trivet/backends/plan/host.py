@@ -124,10 +124,13 @@ class HostModel:
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """One inference.
 
-        Raises: InvalidModel, where an input has another shape or type than the plan's.
+        Raises: InvalidModel, where an input has another shape or type than the plan's, or holds an index that is out
+        of range.
         """
         self._set_inputs(inputs)
-        self._check(self._library.trivet_run(self._pointer))
+        status = self._library.trivet_run(self._pointer)
+        if status != 0:
+            raise InvalidModel(f"the run stopped: {self._text(status)}")
         return [self._get_output(index, port) for index, port in enumerate(self.plan.outputs)]
 
     def profile(self, inputs: Sequence[Array], runs: int = 1) -> list[int]:
@@ -205,8 +208,10 @@ class HostModel:
 
     def _check(self, status: int) -> None:
         if status != 0:
-            text = self._library.trivet_status_text(status).decode()
-            raise InvalidModel(f"the runtime refuses the plan: {text}", hint="compile the model again")
+            raise InvalidModel(f"the runtime refuses the plan: {self._text(status)}", hint="compile the model again")
+
+    def _text(self, status: int) -> str:
+        return str(self._library.trivet_status_text(status).decode())
 
 
 class _Collector:

@@ -7,7 +7,6 @@ A movement that keeps the batch and takes each output row from few operand rows 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
@@ -16,6 +15,7 @@ from trivet.backends.ckernels import Call, CKernel, Params
 from trivet.backends.plan.kernels.strides import Axis, Segment, loops, strides
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U8, U32, Field, FieldValue, Record
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node
 from trivet.ir.types import Shape
 from trivet.ops.movement import DepthToSpace, Expand, Pad, PadMode, Slice, SpaceToDepth, Tile, Transpose
