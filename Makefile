@@ -21,7 +21,7 @@ demo: $(VENV)/demo.stamp
 	$(BIN)/trivet run build/demo/digits.tgrs --random 1 --check $(MODEL)
 
 test: $(VENV)/test.stamp lib
-	$(BIN)/python -m pytest -n 2 -rs $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n 2 -rsfE $(PYTEST_FLAGS)
 
 lint: $(VENV)/test.stamp
 	$(BIN)/ruff check src tests scripts bench

@@ -1,0 +1,74 @@
+"""The smallest fast memory that a network runs in, beside TiGrIS (PyPI: tigris-ml) with one memory.
+
+    python bench/memory.py MODEL...
+
+Trivet's figure counts input, output, scratch and counters, and the plan is run: the measured high-water mark must be
+the planned bytes, and the outputs must be the oracle's. TiGrIS splits a network over a fast and a slow memory; its figure
+is the smallest sum of both (`-m FAST+SLOW`) that it compiles, over powers of two for the fast one. It leaves scratch and
+tables out.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from trivet import driver
+from trivet.artifact import Artifact
+from trivet.checking import check
+from trivet.planning.options import Objective
+
+
+def ours(model: Path, objective: Objective) -> int:
+    """Bytes of a plan that has been run and found right."""
+    settings = driver.Settings(objective=objective)
+    artifact = Artifact(driver.build(driver.load(model, settings), settings).data)
+    inputs = artifact.random_inputs(0)
+    measured = artifact.high_water_bytes(inputs)
+    artifact.reset()
+    verdicts = check(artifact, model, replace(settings), inputs, artifact.run(inputs))
+    assert not any(v.failed for v in verdicts), [str(v) for v in verdicts]
+    assert measured <= artifact.arena_bytes
+    return artifact.arena_bytes
+
+
+def tigris(model: Path, upper: int) -> int | None:
+    """The smallest sum of fast and slow memory with which TiGrIS compiles the model."""
+    tool = shutil.which("tigris", path=str(Path(sys.executable).parent)) or shutil.which("tigris")
+    if tool is None:
+        return None
+
+    def compiles(fast: int, slow: int) -> bool:
+        with tempfile.TemporaryDirectory() as directory:
+            command = [tool, "compile", str(model), "-m", f"{fast}+{slow}", "-o", f"{directory}/x.tgrs"]
+            return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    best: int | None = None
+    fast = 1024
+    while fast < 2 * upper:
+        low, high = 0, (2 * upper if best is None else best) - fast
+        if high > 0 and compiles(fast, high):
+            while high - low > max(256, upper // 100):
+                middle = (low + high) // 2
+                low, high = (low, middle) if compiles(fast, middle) else (middle, high)
+            best = fast + high
+        fast *= 2
+    return best
+
+
+def main() -> None:
+    print(f"{'network':44} {'layer by layer':>14} {'streamed':>9} {'TiGrIS':>9}  streamed / TiGrIS")
+    for name in sys.argv[1:]:
+        model = Path(name)
+        whole, small = (ours(model, objective) for objective in (Objective.SPEED, Objective.MEMORY))
+        peer = tigris(model, whole)
+        ratio = "not measured" if peer is None else f"{small / peer:.2f}"
+        print(f"{model.stem:44} {whole:14,} {small:9,} {peer or 0:9,}  {ratio}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
