@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from trivet.core.dtype import F32, I8, I16, DType
+from trivet.core.fixedpoint import Ints
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
 from trivet.core.record import dataclass
@@ -16,7 +18,7 @@ from trivet.ops import tflite_softmax as tflite
 from trivet.ops.activation import one_operand
 from trivet.ops.pointwise import AlongAxis
 from trivet.ops.quantized import check_numerics, is_quantized, result
-from trivet.ops.stored import Float32s, from_real, to_real
+from trivet.ops.stored import Float32s, from_real, saturated, to_real
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class Softmax(AlongAxis):
         if self.out is None:
             return _softmax(x, self.beta)
         assert type_.quant is not None and self.numerics is not None
+        if self.numerics is Numerics.ONNX and type_.dtype is I8:
+            return _stored(_softmax8(x, type_.quant.scale, self.beta), self.out, self.dtype)
         if self.numerics is Numerics.ONNX:
             return from_real(_softmax(to_real(x, type_), self.beta), self.out, self.dtype, self.numerics)
         if type_.dtype is I8:
@@ -65,6 +69,36 @@ def _softmax(x: Float32s, beta: float) -> Float32s:
     power = np.exp((x - x.max(-1, keepdims=True)) * np.float32(beta))
     quotient: Float32s = power / power.sum(-1, keepdims=True)
     return quotient
+
+
+def powers8(scale: float, beta: float) -> Ints:
+    """e^(beta * scale * d) in Q1.30 for d from -255 to 0: [256].
+
+    Integers, so that sums of them are the same in every order and on every machine.
+    """
+    exponents = float(np.float32(beta)) * scale * np.arange(-255, 1)
+    powers: Ints = np.rint(np.exp(exponents) * (1 << 30)).astype(np.int64)
+    return powers
+
+
+def _softmax8(x: Array, scale: float, beta: float) -> npt.NDArray[np.float64]:
+    """Over the last axis of stored int8 values, in float64."""
+    powers = powers8(scale, beta)[x.astype(np.int64) - x.max(-1, keepdims=True) + 255]
+    quotient: npt.NDArray[np.float64] = powers / powers.sum(-1, keepdims=True)
+    return quotient
+
+
+def _log_softmax8(x: Array, scale: float) -> npt.NDArray[np.float64]:
+    """Over the last axis of stored int8 values, in float64."""
+    differences = x.astype(np.int64) - x.max(-1, keepdims=True)
+    total = powers8(scale, 1.0)[differences + 255].sum(-1, keepdims=True)
+    result: npt.NDArray[np.float64] = scale * differences - np.log(total / (1 << 30))
+    return result
+
+
+def _stored(real: npt.NDArray[np.float64], out: Quant, dtype: DType) -> Array:
+    """The nearest stored values, halves to even."""
+    return saturated(np.rint(real / out.scale) + out.zero_point, dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +129,8 @@ class LogSoftmax(AlongAxis):
         if self.out is None:
             return _log_softmax(x)
         assert type_.quant is not None and self.numerics is not None
+        if self.numerics is Numerics.ONNX and type_.dtype is I8:
+            return _stored(_log_softmax8(x, type_.quant.scale), self.out, type_.dtype)
         if self.numerics is Numerics.ONNX or type_.dtype is I16:
             return from_real(_log_softmax(to_real(x, type_)), self.out, type_.dtype, self.numerics)
         return tflite.log_softmax8(x, type_.quant.scale).astype(np.int8)

@@ -243,7 +243,7 @@ def pairs_s8(node: Node) -> Call | None:
 @KERNELS.kernel(e.Maximum, e.Minimum)
 def extremum_s8(node: Node) -> Call | None:
     met = broadcast(node)
-    if met is None or any(v.type.dtype is not d.I8 for v in node.inputs):
+    if met is None or node.output.type.dtype not in (d.I8, d.BOOL):
         return None
     return Call(EXTREMUM_S8, met.operands, {"smaller": int(isinstance(node.op, e.Minimum))} | met.params)
 

@@ -68,7 +68,7 @@ FAMILY = (COMPARE_BYTES, COMPARE, SELECT, CAST)
 _RELATIONS: dict[type[Op], int] = {
     e.Equal: 0, e.NotEqual: 1, e.Less: 2, e.LessEqual: 3, e.Greater: 4, e.GreaterEqual: 5,
 }  # fmt: skip
-_CASTS = (d.I8, d.U8, d.I16, d.U16, d.I32, d.U32, d.I64, d.F32, d.BOOL)
+_CASTS = (d.I8, d.U8, d.I16, d.U16, d.I32, d.U32, d.I64, d.F32, d.F64, d.BOOL)
 
 
 @KERNELS.kernel(*_RELATIONS)

@@ -189,6 +189,8 @@ trivet_status trivet_extremum_s8_run(const trivet_call *call, uint32_t row, uint
 trivet_status trivet_extremum_s8_check(const trivet_check *check) {
     const trivet_extremum_s8_record *p = check->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
-    TRIVET_REQUIRE(trivet_broadcast_is_sound(&bc, check, TRIVET_I8, TRIVET_I8, TRIVET_I8));
+    const uint32_t dtype = check->outputs[0].dtype; /* of bytes that compare as signed ones do */
+    TRIVET_REQUIRE(check->output_count == 1 && (dtype == TRIVET_I8 || dtype == TRIVET_BOOL));
+    TRIVET_REQUIRE(trivet_broadcast_is_sound(&bc, check, dtype, dtype, dtype));
     return TRIVET_OK;
 }

@@ -18,6 +18,7 @@ static int64_t load(uint32_t dtype, const void *x, uint32_t i) {
 static void store(uint32_t dtype, void *y, uint32_t i, int64_t v) {
     switch (dtype) {
         case TRIVET_F32: ((float *)y)[i] = (float)v; break;
+        case TRIVET_F64: ((double *)y)[i] = (double)v; break;
         case TRIVET_BOOL: ((uint8_t *)y)[i] = v != 0; break;
         case TRIVET_I16:
         case TRIVET_U16: ((uint16_t *)y)[i] = (uint16_t)(uint64_t)v; break;
@@ -28,19 +29,18 @@ static void store(uint32_t dtype, void *y, uint32_t i, int64_t v) {
     }
 }
 
-/* A float as an integer of the type; what is no number becomes the smallest. Limits above 2^24 are powers of two less
- * one, so that a float below `over` is inside. */
-static int64_t truncated(uint32_t dtype, float v) {
+/* A float as an integer of the type; what is no number becomes the smallest. `over` is one above the largest. */
+static int64_t truncated(uint32_t dtype, double v) {
     static const struct {
-        float lo, over;
+        double lo, over;
     } LIMITS[] = {
-        [TRIVET_I8] = {-128.0f, 128.0f},
-        [TRIVET_U8] = {0.0f, 256.0f},
-        [TRIVET_I16] = {-32768.0f, 32768.0f},
-        [TRIVET_U16] = {0.0f, 65536.0f},
-        [TRIVET_I32] = {-2147483648.0f, 2147483648.0f},
-        [TRIVET_U32] = {0.0f, 4294967296.0f},
-        [TRIVET_I64] = {-9223372036854775808.0f, 9223372036854775808.0f},
+        [TRIVET_I8] = {-128.0, 128.0},
+        [TRIVET_U8] = {0.0, 256.0},
+        [TRIVET_I16] = {-32768.0, 32768.0},
+        [TRIVET_U16] = {0.0, 65536.0},
+        [TRIVET_I32] = {-2147483648.0, 2147483648.0},
+        [TRIVET_U32] = {0.0, 4294967296.0},
+        [TRIVET_I64] = {-9223372036854775808.0, 9223372036854775808.0},
     };
     if (!(v > LIMITS[dtype].lo)) {
         return dtype == TRIVET_I64 ? INT64_MIN : (int64_t)LIMITS[dtype].lo;
@@ -51,12 +51,17 @@ static int64_t truncated(uint32_t dtype, float v) {
     return dtype == TRIVET_I64 ? INT64_MAX : (int64_t)LIMITS[dtype].over - 1;
 }
 
-static void cast_floats(uint32_t to, const float *x, void *y, uint32_t count) {
+static bool is_real(uint32_t dtype) { return dtype == TRIVET_F32 || dtype == TRIVET_F64; }
+
+static void cast_reals(uint32_t from, uint32_t to, const void *x, void *y, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
+        double v = from == TRIVET_F32 ? (double)((const float *)x)[i] : ((const double *)x)[i];
         if (to == TRIVET_F32) {
-            ((float *)y)[i] = x[i];
+            ((float *)y)[i] = (float)v;
+        } else if (to == TRIVET_F64) {
+            ((double *)y)[i] = v;
         } else {
-            store(to, y, i, to == TRIVET_BOOL ? x[i] != 0.0f : truncated(to, x[i]));
+            store(to, y, i, to == TRIVET_BOOL ? v != 0.0 : truncated(to, v));
         }
     }
 }
@@ -69,8 +74,8 @@ trivet_status trivet_cast_run(const trivet_call *call, uint32_t row, uint32_t ro
         const void *x = trivet_row(&call->inputs[0], row);
         void *y = trivet_row(to, row);
         uint32_t count = run * (to->row_bytes / WIDTHS[p->to]);
-        if (p->from == TRIVET_F32) {
-            cast_floats(p->to, x, y, count);
+        if (is_real(p->from)) {
+            cast_reals(p->from, p->to, x, y, count);
         } else {
             for (uint32_t i = 0; i < count; i++) {
                 store(p->to, y, i, load(p->from, x, i));
@@ -83,7 +88,7 @@ trivet_status trivet_cast_run(const trivet_call *call, uint32_t row, uint32_t ro
 }
 
 static bool is_castable(uint32_t dtype) {
-    return (dtype >= TRIVET_I8 && dtype <= TRIVET_I64) || dtype == TRIVET_F32 || dtype == TRIVET_BOOL;
+    return (dtype >= TRIVET_I8 && dtype <= TRIVET_I64) || is_real(dtype) || dtype == TRIVET_BOOL;
 }
 
 trivet_status trivet_cast_check(const trivet_check *check) {

@@ -23,10 +23,30 @@ typedef struct trivet_softmax_axis_f32_record {
 } trivet_softmax_axis_f32_record;
 typedef char trivet_softmax_axis_f32_record_is_packed[sizeof(trivet_softmax_axis_f32_record) == 12 ? 1 : -1];
 
+typedef struct trivet_log_softmax_f32_record {
+    uint32_t features; /* extent of the axis */
+    uint32_t inner; /* elements from one index of the axis to the next */
+} trivet_log_softmax_f32_record;
+typedef char trivet_log_softmax_f32_record_is_packed[sizeof(trivet_log_softmax_f32_record) == 8 ? 1 : -1];
+
+typedef struct trivet_real_softmax_s8_record {
+    trivet_blob powers; /* i32 [256]: e^(beta scale d) in Q1.30 for d from -255 to 0 */
+    uint32_t features; /* extent of the axis */
+    uint32_t inner; /* elements from one index of the axis to the next */
+    uint32_t logarithm; /* 1: of the result */
+    float scale; /* of the operand, with a logarithm */
+    float out_scale; /* of the result */
+    int32_t out_zero; /* of the result */
+    uint32_t wide; /* 1: the result is int16 */
+} trivet_real_softmax_s8_record;
+typedef char trivet_real_softmax_s8_record_is_packed[sizeof(trivet_real_softmax_s8_record) == 36 ? 1 : -1];
+
 /* X(id, name, parameter record, by rows, bit i: word i of the record starts a blob) */
 #define TRIVET_KERNELS_SOFTMAX(X) \
     X(60, softmax_s8, trivet_softmax_s8_record, 1u, 0x1u) \
     X(61, softmax_f32, trivet_softmax_f32_record, 1u, 0x0u) \
     X(62, softmax_axis_f32, trivet_softmax_axis_f32_record, 0u, 0x0u) \
+    X(160, log_softmax_f32, trivet_log_softmax_f32_record, 0u, 0x0u) \
+    X(161, real_softmax_s8, trivet_real_softmax_s8_record, 0u, 0x1u) \
 
 #endif
