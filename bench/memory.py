@@ -3,9 +3,9 @@
     python bench/memory.py MODEL...
 
 Trivet's figure counts input, output, scratch and counters, and the plan is run: the measured high-water mark must be
-the planned bytes, and the outputs must be the oracle's. TiGrIS splits a network over a fast and a slow memory; its figure
-is the smallest sum of both (`-m FAST+SLOW`) that it compiles, over powers of two for the fast one. It leaves scratch and
-tables out.
+the planned bytes, and the outputs must be the oracle's. TiGrIS splits a network over a fast and a slow memory; its
+figure is the smallest sum of both (`-m FAST+SLOW`) that it compiles, over powers of two for the fast one. It leaves
+scratch and tables out.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ SHIFTS = (22, 21, 20, 18, 16)
 NEARBY = (0, 1, -1, 2, -2)
 """Factors tried around the real one."""
 
+_FAR = 1 << 30
+
 _STORED = np.arange(-128, 128, dtype=np.int8)
 
 
@@ -64,9 +66,8 @@ def find_linear(table: Array, slope_a: float, slope_b: float) -> Linear | None:
 
 
 def _middle(low: int, high: int) -> int:
-    """Any constant between the bounds; open sides are cut off."""
-    low, high = max(low, -(1 << 30)), min(high, 1 << 30)
-    return (low + high) // 2
+    """A constant between the bounds, of which a side that nothing bounds is far away."""
+    return (max(low, min(high, 0) - _FAR) + min(high, max(low, 0) + _FAR)) // 2
 
 
 def _fits(total: Array, low: int, high: int) -> bool:
