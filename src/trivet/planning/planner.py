@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from trivet.analysis.liveness import layer_by_layer
 from trivet.analysis.storage import Sharing
@@ -10,7 +11,8 @@ from trivet.errors import CompileError, DoesNotFit
 from trivet.ir.graph import Graph, Node
 from trivet.planning.choice import Choice, Chooser
 from trivet.planning.chosen import chosen_layout
-from trivet.planning.layout import Layout, build_plan, whole_tensors
+from trivet.planning.layout import Layout, Solver, build_plan, whole_tensors
+from trivet.planning.memory.greedy_by_size import greedy_by_size
 from trivet.planning.options import Objective, PlanOptions
 from trivet.planning.order import find_order
 from trivet.planning.plan import ExecutionPlan, KernelNeeds, Region
@@ -98,26 +100,36 @@ class _Planner:
         return self._placed(chooser, tightest.size_bytes)
 
     def _placed(self, chooser: Chooser, limit: int) -> ExecutionPlan:
-        """The quickest choice within `limit`, or if its addresses need more, what comes closest."""
+        """The quickest choice within `limit`, or if its addresses need more, what comes closest.
+
+        A quick solver sees every way first; the asked one then begins with those that leave it most freedom.
+        """
+        choices = [choice for apart in (False, True) if (choice := chooser.quickest(limit, apart)) is not None]
+        choices = [variant for choice in choices for variant in (chooser.widened(choice, limit), choice)]
+        layouts = [layout for choice in choices for layout in self._chosen(chooser.model, choice)]
+        assert layouts, "no limit is below the smallest choice"
+        quick = (self._build(layout, greedy_by_size) for layout in layouts)
+        asked = (self._build(layout, self.options.allocator.solve) for layout in reversed(layouts))
         made: ExecutionPlan | None = None
-        for apart in (False, True):
-            choice = chooser.quickest(limit, apart)
-            assert choice is not None, "no limit is below the smallest choice"
-            for variant in (chooser.widened(choice, limit), choice):
-                other = self._smallest_of(self._chosen(chooser.model, variant))
-                made = other if made is None else min(made, other, key=_size)
-                if _size(made) <= limit:
-                    return made
+        for other in chain(quick, asked):
+            made = other if made is None else min(made, other, key=_size)
+            if _size(made) <= limit:
+                break
         assert made is not None
         return made
 
     def _chosen(self, model: StreamModel, choice: Choice) -> Iterator[Layout]:
-        for parts in (True, False):
-            yield chosen_layout(model, choice, Sharing(parts=parts, keep_inputs=self.options.preserve_inputs))
+        """The layouts of a choice that differ."""
+        keep = self.options.preserve_inputs
+        whole = chosen_layout(model, choice, Sharing(parts=False, keep_inputs=keep))
+        parts = chosen_layout(model, choice, Sharing(keep_inputs=keep))
+        return iter((whole,) if parts.shared.idle == whole.shared.idle else (parts, whole))
+
+    def _build(self, layout: Layout, solve: Solver) -> ExecutionPlan:
+        return build_plan(layout, self.needs, self.region, solve)
 
     def _smallest_of(self, layouts: Iterable[Layout]) -> ExecutionPlan:
-        plans = (build_plan(layout, self.needs, self.region, self.options.allocator.solve) for layout in layouts)
-        return min(plans, key=_size)
+        return min((self._build(layout, self.options.allocator.solve) for layout in layouts), key=_size)
 
 
 def _size(plan: ExecutionPlan) -> int:

@@ -6,6 +6,7 @@ over the ring of an operand that nobody else reads, as `analysis.storage` decide
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 
@@ -87,6 +88,7 @@ class StreamModel:
         self.working = [node for node in nodes if id(node) not in self.shared.idle]
         self.items = self._make_items(needs)
         self.held = self._make_held(keep_inputs)
+        self._ranges: dict[tuple[int, int, int], _Range] = {}
         self._segments: dict[tuple[int, int, int, tuple[int, ...], int], Depths] = {}
 
     # What a range costs.
@@ -105,7 +107,7 @@ class StreamModel:
 
         A firing makes as many rows as have about `pixels` pixels, at least one.
         """
-        span = _Range(self, start, stop, pixels)
+        span = self._range(start, stop, pixels)
         base = span.base_bytes()
         gain = max((self._most_gain(o, v) for o in span.outs for v in span.dying), default=0)
         if base - gain > limit:
@@ -142,7 +144,13 @@ class StreamModel:
 
     def ring_bytes(self, start: int, stop: int) -> int:
         """Bytes of the rings of a range, which only grow as it gets longer."""
-        return _Range(self, start, stop).ring_bytes()
+        return self._range(start, stop, 1).ring_bytes
+
+    def _range(self, start: int, stop: int, pixels: int) -> _Range:
+        key = (start, stop, pixels)
+        if key not in self._ranges:
+            self._ranges[key] = _Range(self, start, stop, pixels)
+        return self._ranges[key]
 
     # Storages.
 
@@ -301,6 +309,9 @@ class _Range:
         self.dying = sorted(s for s in live if held[s].last_use() < stop)
         self.across = sorted(s for s in live if held[s].last_use() >= stop)
         self.depths = self._find_depths()
+        self.ring_bytes = sum(
+            model.aligned(depth * model.rows_of(root).row_bytes) for root, depth in self.depths.items()
+        )
 
     def _find_roots(self) -> dict[int, int]:
         """For each storage made in the range the one whose memory it takes."""
@@ -314,38 +325,25 @@ class _Range:
     def _find_depths(self) -> Depths:
         """Ring depths, segment by segment: where one value alone comes over, what lies before and after is apart."""
         whole, depths = set(self.outs), {}
-        first, entering = self.start, -1
+        shared_roots = Counter(self.roots.values())
+        first, entering, crossing = self.start, -1, set[int]()
         for position in range(self.start, self.stop):
-            crossing = self._crossing(position)
-            if position + 1 < self.stop and not self._may_cut(position, crossing):
+            item, held = self.model.items[position], self.model.held
+            crossing.add(item.storage)
+            crossing = {s for s in crossing if any(position < reader < self.stop for reader in held[s].readers)}
+            is_apart = len(crossing) < 2 and all(
+                held[s].readers[0] > position and shared_roots[self.roots[s]] == 1 for s in crossing
+            )
+            if position + 1 < self.stop and not is_apart:
                 continue
-            leaving = next(iter(crossing)) if crossing else -1
-            skipped = whole | ({leaving} if leaving >= 0 else set())
+            leaving = next(iter(crossing), -1)
             depths.update(
-                self.model.segment_depths(range(first, position + 1), entering, self.roots, skipped, self.pixels)
+                self.model.segment_depths(
+                    range(first, position + 1), entering, self.roots, whole | crossing, self.pixels
+                )
             )
             first, entering = position + 1, leaving
         return depths
-
-    def _crossing(self, position: int) -> set[int]:
-        """Storages made up to `position` in the range and read after it in the range."""
-        held = self.model.held
-        made = (self.model.items[p].storage for p in range(self.start, position + 1))
-        return {s for s in made if any(position < reader < self.stop for reader in held[s].readers)}
-
-    def _may_cut(self, position: int, crossing: set[int]) -> bool:
-        """At most one value comes over, its ring is its own, and nobody has read it yet."""
-        if len(crossing) > 1:
-            return False
-        return all(
-            min(self.model.held[s].readers) > position
-            and sum(root == self.roots[s] for root in self.roots.values()) == 1
-            for s in crossing
-        )
-
-    def ring_bytes(self) -> int:
-        model = self.model
-        return sum(model.aligned(depth * model.rows_of(root).row_bytes) for root, depth in self.depths.items())
 
     def base_bytes(self) -> int:
         """Everything in use, as if nothing overlapped."""
@@ -354,7 +352,7 @@ class _Range:
         works = [(model.scratch(p, self.pixels), model.items[p].accumulates) for p in positions]
         passing = max((size for size, lasts in works if not lasts), default=0)
         lasting = sum(size for size, lasts in works if lasts)
-        return tensors + self.ring_bytes() + passing + lasting + COUNTER_BYTES * len(positions)
+        return tensors + self.ring_bytes + passing + lasting + COUNTER_BYTES * len(positions)
 
     def distances(self) -> dict[tuple[int, int], int]:
         """How far apart every output and every input that dies must be."""

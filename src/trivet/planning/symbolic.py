@@ -1,22 +1,24 @@
 """Executes a plan on identities instead of numbers: every byte of every tensor has one, and the memory holds them.
 
 What a kernel call reads follows from `Op.access`, not from the plan's own edges. So a wrong edge, a ring too shallow, a
-distance too small, a lifetime too short and a step out of order all show as a byte that is not the one expected.
+distance too small, a lifetime too short and a step out of order all show as bytes that are not the ones expected. Bytes
+that follow each other are kept as runs, so that the size of a tensor costs nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from trivet.ir.graph import Node, Value
 from trivet.ops.movement import Concat, Slice
 from trivet.planning.plan import ExecutionPlan, Step, Stream, Transfer
-from trivet.planning.replay import Deadlock, Firing, firings, operand_rows, pieces, result_rows
-
-Identities = npt.NDArray[np.int64]
+from trivet.planning.replay import Deadlock, Firing, Piece, firings, operand_rows, pieces, result_rows
 
 
 def wrong_bytes(plan: ExecutionPlan) -> list[str]:
@@ -32,16 +34,66 @@ class _WrongByte(Exception):
     """Some memory does not hold what is read from it."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Bytes start <= p < stop: byte p of a tensor is byte p + shift of tensor `tag`, which somebody made."""
+
+    start: int
+    stop: int
+    tag: int
+    shift: int
+
+    def within(self, span: slice) -> _Run:
+        return _Run(max(self.start, span.start), min(self.stop, span.stop), self.tag, self.shift)
+
+
+Contents = tuple[_Run, ...]
+
+
+class _Memory:
+    """A region as runs: byte p from `starts[i]` to the next start holds byte p + shift of a tag."""
+
+    def __init__(self) -> None:
+        self.starts = [0]
+        self.held = [(-1, 0)]
+
+    def write(self, start: int, stop: int, tag: int, shift: int) -> None:
+        if start >= stop:
+            return
+        first, last = self._cut(start), self._cut(stop)
+        if first > 0 and self.held[first - 1] == (tag, shift):
+            del self.starts[first:last], self.held[first:last]
+        else:
+            self.starts[first:last], self.held[first:last] = [start], [(tag, shift)]
+
+    def holds(self, start: int, stop: int, tag: int, shift: int) -> bool:
+        index = bisect_right(self.starts, start) - 1
+        while start < stop and index < len(self.starts) and self.starts[index] < stop:
+            if self.held[index] != (tag, shift):
+                return False
+            index += 1
+        return True
+
+    def _cut(self, at: int) -> int:
+        """The index of the run that starts at `at`, which is made if need be."""
+        index = bisect_right(self.starts, at) - 1
+        if self.starts[index] == at:
+            return index
+        self.starts.insert(index + 1, at)
+        self.held.insert(index + 1, self.held[index])
+        return index + 1
+
+
 class _Machine:
-    """The regions of a plan, holding identities; -1 is nobody's."""
+    """The regions of a plan, holding identities; tag -1 is nobody's."""
 
     def __init__(self, plan: ExecutionPlan) -> None:
         self.plan = plan
-        self.memory = {r.name: np.full(plan.region_bytes(r.name), -1, np.int64) for r in plan.regions}
-        self.contents: dict[int, Identities] = {}
-        self.lasting: dict[int, Identities] = {}
+        self.memory = {region.name: _Memory() for region in plan.regions}
+        self.contents: dict[int, Contents] = {}
+        self.lasting: dict[int, int] = {}
         self.stream = -1
-        self._next = 0
+        self._tags = 0
 
     def run(self) -> None:
         graph = self.plan.graph
@@ -58,35 +110,36 @@ class _Machine:
         for value in graph.outputs:
             self._expect(value, "the caller")
         for state in graph.states:
-            held = self._memory_of(state.read)[self._whole(state.read)]
-            self._compare(held, self.contents[id(state.written)], f"state {state.read.name}", "the next run")
+            at = self._everything(state.read)
+            self._compare(state.read, at, self.contents[id(state.written)], f"state {state.read.name}", "the next run")
 
     def _identify_all(self, entering: Iterable[Value]) -> None:
         for value in entering:
-            self.contents[id(value)] = self._fresh(value.type.size_bytes)
+            self.contents[id(value)] = self._fresh(value)
         running = {id(step.node) for step in self.plan.steps()}
         for node in self.plan.graph.nodes:
             for value in node.outputs:
-                size = value.type.size_bytes
-                self.contents[id(value)] = self._fresh(size) if id(node) in running else self._view_contents(node)
+                self.contents[id(value)] = self._fresh(value) if id(node) in running else self._view_contents(node)
 
-    def _fresh(self, size: int) -> Identities:
-        self._next += size
-        return np.arange(self._next - size, self._next)
+    def _fresh(self, value: Value) -> Contents:
+        return (_Run(0, value.type.size_bytes, self._new_tag(), 0),)
 
-    def _view_contents(self, node: Node) -> Identities:
+    def _new_tag(self) -> int:
+        self._tags += 1
+        return self._tags
+
+    def _view_contents(self, node: Node) -> Contents:
         """The bytes of a result that no step makes are bytes of its operands."""
         if any(value.is_constant for value in node.inputs):
             raise _WrongByte(f"{node!r} has no step, and reads a constant")
-        operands = [self.contents[id(value)] for value in node.inputs]
-        if node.op.views_input:
-            return operands[0]
-        if not isinstance(node.op, Concat | Slice):
-            raise _WrongByte(f"{node!r} has no step")
-        width = node.inputs[0].type.dtype.size_bytes(1)
-        by_element = [c.reshape(*v.type.shape, width) for c, v in zip(operands, node.inputs, strict=True)]
-        planes = [node.op.evaluate(tuple(c[..., k] for c in by_element), node.input_types)[0] for k in range(width)]
-        return np.stack(planes, axis=-1).reshape(-1)
+        match node.op:
+            case Concat() if math.prod(node.output.type.shape[: node.op.axis]) == 1:
+                return tuple(_joined([self.contents[id(value)] for value in node.inputs], node.inputs))
+            case Slice():
+                return tuple(_parts(node, node.op, self.contents[id(node.inputs[0])]))
+            case op if op.views_input:
+                return self.contents[id(node.inputs[0])]
+        raise _WrongByte(f"{node!r} has no step")
 
     def _run_stream(self, stream: Stream) -> None:
         lasting = {step.scratch for step in stream.steps if step.accumulates} | {stream.counters}
@@ -94,7 +147,7 @@ class _Machine:
         for firing in firings(self.plan, stream):
             self._fire(firing)
             for number, mark in self.lasting.items():
-                self._compare(self._buffer(number), mark, self.plan.buffers[number].name, firing.step.node)
+                self._expect_mark(number, mark, firing.step.node)
 
     def _fire(self, firing: Firing) -> None:
         step, node = firing.step, firing.step.node
@@ -109,7 +162,7 @@ class _Machine:
         for value in node.outputs:
             self._expect(value, node, result_rows(self.plan, firing, value))
         if mark is not None:
-            self._compare(self._buffer(step.scratch or 0), mark, "its work space", node)
+            self._expect_mark(step.scratch or 0, mark, node)
         for index, (value, read) in enumerate(zip(node.inputs, rows, strict=True)):
             if not self._is_in_place(step, index):
                 self._expect(value, node, read)
@@ -122,41 +175,47 @@ class _Machine:
         result = step.node.outputs[0]
         return value.type.shape == result.type.shape and self.plan.view(value) == self.plan.view(result)
 
-    def _mark(self, number: int) -> Identities:
-        """Fresh identities for a work space, written to it."""
-        mark = self._fresh(self.plan.buffers[number].size_bytes)
-        self._buffer(number)[:] = mark
-        return mark
-
-    def _buffer(self, number: int) -> Identities:
-        buffer = self.plan.buffers[number]
+    def _mark(self, number: int) -> int:
+        """A fresh tag, written all over a work space."""
+        buffer, tag = self.plan.buffers[number], self._new_tag()
         self._check_alive(number)
-        return self.memory[buffer.region][buffer.offset : buffer.offset + buffer.size_bytes]
+        self.memory[buffer.region].write(buffer.offset, buffer.offset + buffer.size_bytes, tag, 0)
+        return tag
 
-    def _memory_of(self, value: Value) -> Identities:
+    def _expect_mark(self, number: int, tag: int, reader: object) -> None:
+        buffer = self.plan.buffers[number]
+        if not self.memory[buffer.region].holds(buffer.offset, buffer.offset + buffer.size_bytes, tag, 0):
+            raise _WrongByte(f"{reader!s} does not find {buffer.name}")
+
+    def _pieces(self, value: Value, rows: range | None) -> Iterator[Piece]:
+        return pieces(self.plan, value, range(self.plan.view(value).height) if rows is None else rows)
+
+    def _everything(self, value: Value) -> Piece:
+        return next(self._pieces(value, None))
+
+    def _memory_of(self, value: Value) -> _Memory:
         return self.memory[self.plan.buffers[self.plan.view(value).buffer].region]
-
-    def _whole(self, value: Value) -> slice:
-        return next(pieces(self.plan, value, range(self.plan.view(value).height))).memory
 
     def _store(self, value: Value, rows: range | None = None) -> None:
         self._check_alive(self.plan.view(value).buffer)
-        memory, contents = self._memory_of(value), self.contents[id(value)]
-        for piece in pieces(self.plan, value, range(self.plan.view(value).height) if rows is None else rows):
-            memory[piece.memory] = contents[piece.tensor]
+        for piece in self._pieces(value, rows):
+            rise = piece.memory.start - piece.tensor.start
+            for run in _cut(self.contents[id(value)], piece.tensor):
+                self._memory_of(value).write(run.start + rise, run.stop + rise, run.tag, run.shift - rise)
 
     def _expect(self, value: Value, reader: object, rows: range | None = None) -> None:
         """Raises: _WrongByte unless the rows of the value are where its view says."""
         if value.is_constant:
             return
         self._check_alive(self.plan.view(value).buffer)
-        memory, contents = self._memory_of(value), self.contents[id(value)]
-        for piece in pieces(self.plan, value, range(self.plan.view(value).height) if rows is None else rows):
-            self._compare(memory[piece.memory], contents[piece.tensor], f"%{value.name}", reader)
+        for piece in self._pieces(value, rows):
+            self._compare(value, piece, self.contents[id(value)], f"%{value.name}", reader)
 
-    def _compare(self, held: Identities, expected: Identities, what: str, reader: object) -> None:
-        if not np.array_equal(held, expected):
-            raise _WrongByte(f"{reader!s} does not find {what} in {int((held != expected).sum())} bytes")
+    def _compare(self, value: Value, piece: Piece, contents: Contents, what: str, reader: object) -> None:
+        rise = piece.memory.start - piece.tensor.start
+        for run in _cut(contents, piece.tensor):
+            if not self._memory_of(value).holds(run.start + rise, run.stop + rise, run.tag, run.shift - rise):
+                raise _WrongByte(f"{reader!s} does not find {what}")
 
     def _check_alive(self, number: int) -> None:
         buffer, last = self.plan.buffers[number], sum(len(stage.streams) for stage in self.plan.stages) - 1
@@ -165,10 +224,45 @@ class _Machine:
             raise _WrongByte(f"buffer {buffer.name} is used in stream {now}, outside its lifetime")
 
     def _copy(self, transfers: Iterable[Transfer]) -> None:
+        """Contents move as they are; that the source holds the value is expected."""
         for transfer in transfers:
             source, target = self.plan.buffers[transfer.source.buffer], self.plan.buffers[transfer.target.buffer]
-            size = transfer.value.type.size_bytes
             start, stop = source.offset + transfer.source.offset, target.offset + transfer.target.offset
-            held = self.memory[source.region][start : start + size].copy()
-            self._compare(held, self.contents[id(transfer.value)], f"%{transfer.value.name}", "a transfer")
-            self.memory[target.region][stop : stop + size] = held
+            for run in self.contents[id(transfer.value)]:
+                if not self.memory[source.region].holds(
+                    run.start + start, run.stop + start, run.tag, run.shift - start
+                ):
+                    raise _WrongByte(f"a transfer does not find %{transfer.value.name}")
+                self.memory[target.region].write(run.start + stop, run.stop + stop, run.tag, run.shift - stop)
+
+
+def _cut(contents: Contents, span: slice) -> Iterator[_Run]:
+    """The runs of a tensor's bytes inside a span."""
+    for run in contents:
+        inside = run.within(span)
+        if inside.start < inside.stop:
+            yield inside
+
+
+def _joined(parts: list[Contents], values: Iterable[Value]) -> Iterator[_Run]:
+    """Tensors one after the other."""
+    at = 0
+    for contents, value in zip(parts, values, strict=True):
+        for run in contents:
+            yield _Run(run.start + at, run.stop + at, run.tag, run.shift - at)
+        at += value.type.size_bytes
+
+
+def _parts(node: Node, op: Slice, contents: Contents) -> Iterator[_Run]:
+    """The bytes of a slice: its elements by their number in the operand, neighbours together."""
+    x = node.inputs[0].type
+    numbers = op.evaluate((np.arange(x.elements).reshape(x.shape),), (x,))[0].reshape(-1)
+    width = x.dtype.size_bytes(1)
+    breaks = [0, *(np.flatnonzero(np.diff(numbers) != 1) + 1).tolist(), len(numbers)]
+    for first, last in pairwise(breaks):
+        if first == last:
+            continue
+        at, source = first * width, int(numbers[first]) * width
+        for run in _cut(contents, slice(source, source + (last - first) * width)):
+            rise = at - source
+            yield _Run(run.start + rise, run.stop + rise, run.tag, run.shift - rise)
