@@ -16,6 +16,7 @@ from trivet.backends.plan.kernels import (
     copy,
     depthwise,
     exact,
+    fold,
     functions,
     gather,
     lookup,
@@ -25,6 +26,7 @@ from trivet.backends.plan.kernels import (
     reduce,
     softmax,
     take,
+    wide,
 )
 from trivet.backends.plan.kernels.table import KERNELS
 
@@ -42,6 +44,8 @@ FAMILIES: Mapping[str, tuple[CKernel, ...]] = {
     "reduce": reduce.FAMILY,
     "batch_matmul": batch_matmul.FAMILY,
     "choice": choice.FAMILY,
+    "fold": fold.FAMILY,
+    "wide": wide.FAMILY,
     "concat": concat.FAMILY,
     "movement": movement.FAMILY,
     "functions": functions.FAMILY,

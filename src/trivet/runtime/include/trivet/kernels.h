@@ -15,6 +15,8 @@
 #include "trivet/kernels/reduce.h"
 #include "trivet/kernels/batch_matmul.h"
 #include "trivet/kernels/choice.h"
+#include "trivet/kernels/fold.h"
+#include "trivet/kernels/wide.h"
 #include "trivet/kernels/concat.h"
 #include "trivet/kernels/movement.h"
 #include "trivet/kernels/functions.h"
@@ -36,6 +38,8 @@
     TRIVET_KERNELS_REDUCE(X) \
     TRIVET_KERNELS_BATCH_MATMUL(X) \
     TRIVET_KERNELS_CHOICE(X) \
+    TRIVET_KERNELS_FOLD(X) \
+    TRIVET_KERNELS_WIDE(X) \
     TRIVET_KERNELS_CONCAT(X) \
     TRIVET_KERNELS_MOVEMENT(X) \
     TRIVET_KERNELS_FUNCTIONS(X) \
@@ -43,5 +47,5 @@
     TRIVET_KERNELS_TAKE(X) \
     TRIVET_KERNELS_BILINEAR(X) \
 
-#define TRIVET_KERNEL_COUNT 162
+#define TRIVET_KERNEL_COUNT 167
 #endif
