@@ -30,12 +30,13 @@ _Fields = dict[str, Any]
 """`dataclasses.Field` by name, in the order of the initializer's parameters."""
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True, slots=True)
 class _Template:
     field: int
 
 
 _PLAIN_FIELD = dataclasses.fields(_Template)[0]._field_type  # type: ignore[attr-defined]
+_PARAMETERS = _Template.__dataclass_params__  # type: ignore[attr-defined]  # so that standard dataclasses may inherit
 
 
 def _fields(cls: type) -> _Fields | None:
@@ -65,6 +66,7 @@ def _record(cls: type, fields: _Fields) -> type:
     body["__slots__"] = tuple(name for name in fields if name not in inherited)
     body["__match_args__"] = tuple(fields)
     body["__dataclass_fields__"] = fields
+    body["__dataclass_params__"] = _PARAMETERS
     made = type(cls)(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
     if "__init__" not in body:

@@ -34,7 +34,7 @@ class Relative:
 Preserves = Exact | Steps | Relative
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pass(ABC):
     """One named transformation. The docstring of a subclass is its rewrite: before --> after."""
 

@@ -14,7 +14,7 @@ from trivet.passes.commute import ELEMENTWISE
 from trivet.passes.patterns import made_by
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class BroadcastExpands(Pass):
     """add(%x, expand(%y))  -->  add(%x, %y), for every elementwise operator whose result keeps its shape."""
 

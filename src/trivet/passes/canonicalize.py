@@ -14,7 +14,7 @@ from trivet.passes.base import Pass
 from trivet.passes.patterns import made_by
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Canonicalize(Pass):
     """add(%constant, %x)  -->  add(%x, %constant), for every commutative operator;
     add(%vector, %matrix)  -->  add(%matrix, %vector); exact adds of one shape order their operands by definition;

@@ -10,7 +10,7 @@ from trivet.passes.base import Pass
 from trivet.passes.specs import CANONICAL, Spec
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CheckCanonical(Pass):
     """Changes nothing: from here on the manager checks the spec `canonical` after every pass."""
 

@@ -15,7 +15,7 @@ from trivet.passes.base import Pass
 from trivet.passes.patterns import made_by, read_once, scalar
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MergeClamps(Pass):
     """maximum(%x, c)  -->  clamp{c..}(%x); minimum(%x, c)  -->  clamp{..c}(%x), for one float number c;
     clamp{b}(clamp{a}(%x))  -->  clamp{a then b}(%x), floats, or stored integers that keep their quantization.

@@ -11,7 +11,7 @@ from trivet.ir.rewriter import Rewriter
 from trivet.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Cse(Pass):
     """%a = op(%x); %b = op(%x); f(%a, %b)  -->  %a = op(%x); f(%a, %a); equal constants become one as well."""
 

@@ -9,7 +9,7 @@ from trivet.ir.rewriter import Rewriter
 from trivet.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Dce(Pass):
     """%a = op(...), read by nobody  -->  nothing. Inputs and written states are kept."""
 

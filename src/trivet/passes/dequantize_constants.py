@@ -11,7 +11,7 @@ from trivet.passes.base import Pass
 from trivet.passes.fold_constants import fold
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class DequantizeConstants(Pass):
     """dequantize(constant)  -->  float constant, for operators that stay float.
 

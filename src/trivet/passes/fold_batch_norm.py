@@ -21,7 +21,7 @@ from trivet.passes.patterns import per_channel, same_constant
 Vector = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FoldBatchNorm(Pass):
     """add(mul(conv2d(%x, w, b), s), t)  -->  conv2d(%x, w * s, b * s + t), for constants s and t along the output
     channels of a float convolution, depthwise convolution, transposed convolution or dense layer; sub and div alike.

@@ -23,7 +23,7 @@ Product = Conv2D | DepthwiseConv2D | ConvTranspose2D | Dense
 PRODUCTS: tuple[type[Op], ...] = (Conv2D, DepthwiseConv2D, ConvTranspose2D, Dense)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FoldBias(Pass):
     """add(dense(%x, w), c)  -->  dense(%x, w, c), for a float product without bias or clamp that nothing else reads,
     and a constant c (or dequantize(c)) along the output channels; convolutions alike.

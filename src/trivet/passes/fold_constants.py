@@ -18,7 +18,7 @@ from trivet.passes.base import Pass
 from trivet.passes.patterns import made_by
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FoldConstants(Pass):
     """op(constants)  -->  constant, by the operator's own evaluate.
 

@@ -9,7 +9,7 @@ from trivet.ir.rewriter import Rewriter
 from trivet.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FoldInvariantState(Pass):
     """A state that is only ever written its own value  -->  a constant, its initial value."""
 

@@ -20,7 +20,7 @@ from trivet.passes.patterns import made_by
 WINDOWED = (Conv2D, DepthwiseConv2D, MaxPool2D, AveragePool2D)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FoldPad(Pass):
     """conv2d(pad{zero}(%x))  -->  conv2d{pads}(%x), where zero is the operand's zero point; depthwise alike;
     max_pool2d(pad{smallest value}(%x))  -->  max_pool2d{pads}(%x);

@@ -19,7 +19,7 @@ from trivet.passes.patterns import made_by
 from trivet.passes.qdq_site import Site
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FoldQdq(Pass):
     """%y = quantize(conv2d(dequantize(%x), dequantize(w), dequantize(b)))  -->  %y = conv2d{out}(%x, w, b), for every
     operator with an integer form (`integer_forms`); weights and int32 biases are kept as stored;

@@ -16,7 +16,7 @@ from trivet.passes.base import Pass
 from trivet.passes.patterns import only_reader
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Fuse(Pass):
     """%p = matmul(%a, %b); %s = add(%p, %bias); %y = relu(%s)  -->  %y = matmul{bias, relu}(%a, %b, %bias), any prefix.
 

@@ -47,7 +47,7 @@ CLAMPING: tuple[type[Op], ...] = (
 """Operators with a `clamp` field."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FuseActivation(Pass):
     """clamp{b}(conv2d(%x))  -->  conv2d{clamp=b}(%x), when nothing else reads the product; depthwise, transposed,
     dense, pools and arithmetic alike. In float, or when the clamp keeps the quantization.

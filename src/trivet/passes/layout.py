@@ -16,7 +16,7 @@ from trivet.passes.patterns import made_by
 from trivet.passes.remove_identities import joins_border
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CancelTransposes(Pass):
     """transpose(transpose(%x))  -->  transpose(%x) or %x;
     f(transpose(%x), c)  -->  transpose(f'(%x, transpose(c))): a transpose sinks through elementwise operators, concat,

@@ -31,7 +31,7 @@ class PassVerifyError(Exception):
         self.after = after
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Fixpoint:
     """A group of passes repeated until a whole round changes nothing."""
 

@@ -19,7 +19,7 @@ from trivet.passes.base import Pass
 from trivet.passes.patterns import made_by
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MatMulToDense(Pass):
     """batch_matmul(%x, w: [K, N])  -->  dense(%x, w: [N, K]), for a constant or dequantized constant w in float or
     under `onnx`; a per-channel axis moves along;

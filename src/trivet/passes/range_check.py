@@ -12,7 +12,7 @@ from trivet.ir.rewriter import Rewriter
 from trivet.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RangeCheck(Pass):
     """The graph stays as it is: accepted, or rejected because an exact operator may overflow.
 

@@ -29,7 +29,7 @@ TOLERANCE = 2e-6
 """Difference at a sample x that is no difference, times max(1, |x|)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Recognize(Pass):
     """mul(%x, clamp{0..6}(add(%x, 3))) / 6  -->  hard_swish(%x); 0.5 * %x * (1 + erf(%x / sqrt 2))  -->  gelu(%x), and
     its tanh form; in every order in which exporters write them, for the operators' values on samples decide.

@@ -20,7 +20,7 @@ from trivet.passes.base import Pass
 from trivet.passes.patterns import made_by
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Relabel(Pass):
     """conv2d{groups=C}(%x: [.., C], w: [C*m, KH, KW, 1])  -->  depthwise_conv2d(%x, w: [KH, KW, C*m]), C > 1;
     depthwise_conv2d(%x: [.., 1], w: [KH, KW, m])  -->  conv2d(%x, w: [m, KH, KW, 1]).

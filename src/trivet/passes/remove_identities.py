@@ -23,7 +23,7 @@ _MOVEMENT = (Reshape, Transpose, Expand, Tile, Slice, Pad, Cast, Requantize, Rei
 """Operators that do nothing whenever the result's type is the operand's (a transpose or slice: by their attributes)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RemoveIdentities(Pass):
     """reshape, transpose, slice, pad, expand, tile, cast, requantize, reinterpret, concat of one, clamp to everything,
     resize to the same size, pool of one element, multiplication by one: %y = op(%x)  -->  %x.

@@ -58,7 +58,7 @@ _AS_THEY_ARE = (
 """Operators that mean the same when every stored value and the zero point move by one offset."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RestateUnsigned(Pass):
     """quantize{u8, zero=z}(%x)  -->  quantize{i8, zero=z-128}(%x), with everything that moves or dequantizes the
     result, constants included: stored values and zero points move together, the real numbers stay. u16 alike.

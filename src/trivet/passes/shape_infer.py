@@ -9,7 +9,7 @@ from trivet.ir.rewriter import Rewriter
 from trivet.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ShapeInfer(Pass):
     """%y: T = op(%x)  -->  %y: op.infer(type of %x) = op(%x), where the declared type is another.
 

@@ -19,7 +19,7 @@ from trivet.passes.restate_unsigned import SIGNED
 _FUNCTIONS = (*ELEMENTWISE, Quantize, Requantize, Reinterpret, Lookup)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SinkReshapes(Pass):
     """f(reshape(%x))  -->  reshape(f(%x)), for elementwise f; further operands must be reshaped from the same shape, or
     be constants: numbers, of the full shape, or broadcasting over it when the reshape only drops or adds unit axes.

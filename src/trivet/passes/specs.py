@@ -18,7 +18,7 @@ Claim = Callable[[Graph], Iterator[str]]
 """Yields a sentence for every place where the claim does not hold."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Spec:
     """A named set of claims; `base` claims hold as well."""
 

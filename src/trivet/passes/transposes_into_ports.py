@@ -14,7 +14,7 @@ from trivet.passes.patterns import made_by
 from trivet.passes.remove_identities import joins_border
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TransposesIntoPorts(Pass):
     """return transpose(%y)  -->  return %y, with the permutation in the output's port;
     transpose(%input)  -->  %input stored in that order, whichever it is, with the inverse in the input's port.

@@ -11,7 +11,7 @@ from trivet.passes.base import Pass
 from trivet.passes.patterns import keeps_order
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ViewTransposes(Pass):
     """transpose(%x: [N, 1, 1, C])  -->  reshape(%x), when the axes longer than one keep their order.
 

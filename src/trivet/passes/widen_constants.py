@@ -14,7 +14,7 @@ from trivet.passes.base import Pass
 from trivet.passes.fold_constants import fold
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WidenConstants(Pass):
     """dequantize(f16 constant)  -->  f32 constant: no operator has a float16 form that could want the stored ones;
     dequantize(i4 or u4 constant)  -->  dequantize(i8 constant) of the same integers.
