@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Iterator
 
 import pytest
-from builds import UNDEFINED, built, runtime_sources
+from builds import SANITIZERS, UNDEFINED, built, runtime_sources
 
 
 @pytest.fixture(scope="session")
 def library() -> ctypes.CDLL:
-    """The runtime with the checks of the undefined-behaviour sanitizer; a fault ends the process."""
-    flags = ["-O1", "-g", "-fPIC", "-ffp-contract=off", *UNDEFINED]
+    """The runtime with the checks of the undefined-behaviour sanitizer; a fault ends the process.
+
+    Where the address sanitizer is loaded before everything else (test_sanitized.py), with its checks too.
+    """
+    checks = SANITIZERS if "libasan" in os.environ.get("LD_PRELOAD", "") else UNDEFINED
+    flags = ["-O1", "-g", "-fPIC", "-ffp-contract=off", *checks]
     return ctypes.CDLL(str(built("libtrivet.so", runtime_sources(), flags, ["-shared"])))
 
 
