@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import cast
 
-from trivet.backends.plan.selection import Selection
+from trivet.backends.plan.legalize import LegalizePlan
 from trivet.backends.plan.writer import write as write_plan
 from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
@@ -19,11 +20,14 @@ from trivet.ir.graph import Graph
 from trivet.ir.op import Array
 from trivet.ir.text.parser import parse_graph
 from trivet.ops import OP_BY_NAME
+from trivet.passes.base import Pass
+from trivet.passes.bisect import Bisection, Bisector, VerifyWhole
 from trivet.passes.catalog import all_passes, parse_pipeline, whole_pipeline
-from trivet.passes.manager import Instrument, PassManager
+from trivet.passes.manager import Instrument, PassManager, Pipeline
 from trivet.planning.options import Allocator, Objective, PlanOptions
 from trivet.planning.plan import ExecutionPlan
 from trivet.planning.planner import plan as make_plan
+from trivet.targets import target_names
 
 Load = Callable[[Path, LoadOptions], Loaded]
 
@@ -86,17 +90,36 @@ def load(path: str | Path, settings: Settings | None = None) -> Loaded:
     return frontend(file, options)
 
 
-def optimize(graph: Graph, settings: Settings, instruments: Sequence[Instrument] = ()) -> PassManager:
-    """Run the graph pipeline in place; the manager tells what ran.
+def optimize(
+    graph: Graph, settings: Settings, instruments: Sequence[Instrument] = (), legalize: Sequence[Pass] = ()
+) -> PassManager:
+    """Run the graph pipeline in place, `legalize` at its end; the manager tells what ran.
 
     Raises: PassVerifyError, CompileError.
     """
     manager = PassManager(instruments, settings.disabled)
-    given = settings.passes
-    manager.run(
-        graph, parse_pipeline(given) if given is not None else whole_pipeline(graph, settings.level, settings.i32)
-    )
+    manager.run(graph, pipeline_for(graph, settings, legalize))
     return manager
+
+
+def bisect(path: str | Path, settings: Settings, legalize: Sequence[Pass] = (), seed: int = 0) -> Bisection:
+    """Which pass run breaks the program in a file, if one does.
+
+    Raises: CompileError with all problems of the file.
+    """
+    pipeline = pipeline_for(load(path, settings).graph, settings, legalize)
+    verify = partial(VerifyWhole, seed, settings.i32)
+    return Bisector(lambda: load(path, settings).graph, pipeline, settings.disabled, verify).run()
+
+
+def pipeline_for(graph: Graph, settings: Settings, legalize: Sequence[Pass] = ()) -> Pipeline:
+    """What the settings ask for: their own `passes`, or those of their level and then `legalize`.
+
+    Raises: UnknownPass.
+    """
+    if settings.passes is not None:
+        return parse_pipeline(settings.passes, passes_by_name(settings))
+    return (*whole_pipeline(graph, settings.level, settings.i32), *legalize)
 
 
 def build(loaded: Loaded, settings: Settings, instruments: Sequence[Instrument] = ()) -> Compiled:
@@ -105,8 +128,9 @@ def build(loaded: Loaded, settings: Settings, instruments: Sequence[Instrument] 
     Raises: CompileError (Problems for unsupported operators, DoesNotFit for budgets), PassVerifyError.
     """
     graph = loaded.graph
-    optimize(graph, settings, instruments)
-    selection = Selection()
+    legalize = LegalizePlan()
+    optimize(graph, settings, instruments, (legalize,))
+    selection = legalize.selection
     selection.check(graph)
     options = plan_options(settings, settings.objective)
     plan = make_plan(graph, settings.fast_bytes, settings.slow_bytes, selection, options)
@@ -132,9 +156,26 @@ def check_flash(graph: Graph, plan_bytes: int, flash_bytes: int | None) -> None:
     )
 
 
+def legalization(target: str) -> tuple[Pass, ...]:
+    """The passes that make a graph legal for a backend, a board or a core, which must be one of `legal_targets`."""
+    assert target in legal_targets(), f"{target} is no target"
+    return (LegalizePlan(),)
+
+
+def legal_targets() -> list[str]:
+    """Backends, boards and cores that a graph can be legalized for."""
+    return ["plan", *target_names()]
+
+
+def passes_by_name(settings: Settings | None = None) -> dict[str, Pass]:
+    """Every pass of the pipelines and of the backends, configured as the settings say."""
+    legal = LegalizePlan()
+    return {**all_passes(settings.i32 if settings is not None else None), legal.name: legal}
+
+
 def pass_names() -> list[str]:
     """The names of all passes."""
-    return list(all_passes())
+    return list(passes_by_name())
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -6,19 +6,24 @@ it lies between the sum of the lower ends and the sum of the upper ends.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from trivet.core.dtype import I16
 from trivet.core.interval import Interval
 from trivet.core.record import dataclass
 from trivet.ir.graph import Node, Value
 from trivet.ops.conv import Conv2D, ConvTranspose2D, DepthwiseConv2D
 from trivet.ops.matmul import BatchMatMul, Dense, MatMul
+from trivet.ops.products import centered, sums_are_wide
 
-Ints = npt.NDArray[np.object_]
-"""Python integers, so that nothing overflows while overflow is being ruled out."""
+Ints = npt.NDArray[np.integer]
+"""Weights, at most 32 bits wide: their sums fit 64 bits; everything beyond is done in Python's integers."""
+
+PRODUCTS = (Conv2D, DepthwiseConv2D, ConvTranspose2D, Dense, BatchMatMul)
 
 INT32 = Interval(-(1 << 31), (1 << 31) - 1)
 
@@ -36,10 +41,14 @@ class Sums:
         return Interval.hull(self.partial)
 
     @property
+    def fits(self) -> bool:
+        """True iff no partial sum of any channel leaves int32."""
+        return self.worst.within(INT32)
+
+    @property
     def margin_bits(self) -> float:
-        """How many bits of int32 the largest partial sum leaves unused; negative if it may overflow."""
-        largest = max(abs(self.worst.lo), abs(self.worst.hi), 1)
-        return float(31 - np.log2(float(largest)))
+        """Bits of int32 that the partial sums of the fullest channel leave unused; negative if they may overflow."""
+        return 31 - math.log2(max(-self.worst.lo, self.worst.hi + 1, 1))
 
 
 def accumulator_sums(node: Node, ranges: Sequence[Interval]) -> Sums | None:
@@ -60,6 +69,18 @@ def accumulator_sums(node: Node, ranges: Sequence[Interval]) -> Sums | None:
     return None
 
 
+def accumulates_in_32_bits(node: Node) -> bool:
+    """True iff the operator is an integer product whose contract sums in int32."""
+    if isinstance(node.op, MatMul):
+        return True
+    if not isinstance(node.op, PRODUCTS) or node.inputs[0].type.dtype.is_float:
+        return False
+    if isinstance(node.op, BatchMatMul):
+        return node.inputs[0].type.dtype is not I16
+    bias = node.inputs[2].type if len(node.inputs) > 2 else None
+    return not sums_are_wide(node.inputs[0].type, bias)
+
+
 def _weighted(node: Node, ranges: Sequence[Interval]) -> Sums | None:
     x, w = node.inputs[:2]
     if x.type.dtype.is_float:
@@ -70,47 +91,40 @@ def _weighted(node: Node, ranges: Sequence[Interval]) -> Sums | None:
         return _uniform(span * _centered(w, ranges[1]), steps, ranges[2] if len(ranges) > 2 else None)
     columns = _columns(node, w)
     bias = node.inputs[2] if len(node.inputs) > 2 else None
-    channels = columns.shape[1]
-    low, high = _bias_ends(bias, ranges[2] if bias is not None else None, channels)
-    return _sums(columns, span, low, high)
+    return _sums(columns, span, _bias_ends(bias, ranges[2] if bias is not None else None, columns.shape[1]))
 
 
 def _columns(node: Node, w: Value) -> Ints:
     """Constant weights minus zero points as [terms, channels]."""
     assert w.data is not None
-    data = w.data.astype(object)
-    quant = w.type.quant
-    if quant is not None and any(quant.zero_points):
-        shape = [1] * data.ndim
-        if quant.axis is not None:
-            shape[quant.axis] = len(quant.zero_points)
-        data = data - np.array(quant.zero_points, object).reshape(shape)
+    data = centered(w.data, w.type)
     if isinstance(node.op, DepthwiseConv2D):
-        return np.asarray(data.reshape(-1, data.shape[-1]), object)
-    return np.asarray(data.reshape(data.shape[0], -1).T, object)
+        return data.reshape(-1, data.shape[-1])
+    return data.reshape(data.shape[0], -1).T
 
 
 def _exact(node: Node, ranges: Sequence[Interval], has_bias: bool) -> Sums:
     a, b = node.inputs[:2]
     bias = node.inputs[2] if has_bias else None
     if b.data is not None:
-        columns = b.data.astype(object).reshape(b.type.shape[0], -1)
-        low, high = _bias_ends(bias, ranges[2] if bias is not None else None, columns.shape[1])
-        return _sums(columns, ranges[0], low, high)
+        columns = b.data.reshape(b.type.shape[0], -1)
+        return _sums(columns, ranges[0], _bias_ends(bias, ranges[2] if bias is not None else None, columns.shape[1]))
     if a.data is not None and bias is None:
-        rows = a.data.astype(object).reshape(-1, a.type.shape[-1]).T
-        low, high = _bias_ends(None, None, rows.shape[1])
-        return _sums(rows, ranges[1], low, high)
+        rows = a.data.reshape(-1, a.type.shape[-1]).T
+        return _sums(rows, ranges[1], _bias_ends(None, None, rows.shape[1]))
     return _uniform(ranges[0] * ranges[1], a.type.shape[-1], ranges[2] if bias is not None else None)
 
 
-def _sums(columns: Ints, x: Interval, bias_low: Ints, bias_high: Ints) -> Sums:
-    ends = (columns * x.lo, columns * x.hi)
-    low, high = np.minimum(*ends), np.maximum(*ends)
-    partial_low = np.minimum(low, 0).sum(0) + np.minimum(bias_low, 0)
-    partial_high = np.maximum(high, 0).sum(0) + np.maximum(bias_high, 0)
-    total_low, total_high = low.sum(0) + bias_low, high.sum(0) + bias_high
-    return Sums(_intervals(partial_low, partial_high), _intervals(total_low, total_high))
+def _sums(columns: Ints, x: Interval, bias: Sequence[Interval]) -> Sums:
+    """Sums of [terms, channels] times values in `x`: a positive term is least at x.lo, a negative one at x.hi."""
+    positive = [int(p) for p in np.maximum(columns, 0).sum(0, dtype=np.int64)]
+    negative = [int(n) for n in np.minimum(columns, 0).sum(0, dtype=np.int64)]
+    below, above = min(x.lo, 0), max(x.hi, 0)
+    partial, total = [], []
+    for p, n, b in zip(positive, negative, bias, strict=True):
+        partial.append(Interval(p * below + n * above + min(b.lo, 0), p * above + n * below + max(b.hi, 0)))
+        total.append(Interval(p * x.lo + n * x.hi + b.lo, p * x.hi + n * x.lo + b.hi))
+    return Sums(tuple(partial), tuple(total))
 
 
 def _uniform(term: Interval, steps: int, bias: Interval | None) -> Sums:
@@ -119,14 +133,11 @@ def _uniform(term: Interval, steps: int, bias: Interval | None) -> Sums:
     return Sums((partial,), (Interval(steps * term.lo + bias.lo, steps * term.hi + bias.hi),))
 
 
-def _bias_ends(bias: Value | None, range_: Interval | None, channels: int) -> tuple[Ints, Ints]:
-    if bias is None or range_ is None:
-        zeros = np.zeros(channels, object)
-        return zeros, zeros
-    if bias.data is not None:
-        data = bias.data.astype(object).reshape(-1)
-        return data, data
-    return np.full(channels, range_.lo, object), np.full(channels, range_.hi, object)
+def _bias_ends(bias: Value | None, range_: Interval | None, channels: int) -> list[Interval]:
+    """What the bias adds to each channel."""
+    if bias is not None and bias.data is not None:
+        return [Interval(int(b), int(b)) for b in bias.data.reshape(-1)]
+    return [range_ or Interval(0, 0)] * channels
 
 
 def _centered(value: Value, range_: Interval) -> Interval:
@@ -135,7 +146,3 @@ def _centered(value: Value, range_: Interval) -> Interval:
         return range_
     zeros = Interval(min(quant.zero_points), max(quant.zero_points))
     return range_ - zeros
-
-
-def _intervals(low: Ints, high: Ints) -> tuple[Interval, ...]:
-    return tuple(Interval(int(lo), int(hi)) for lo, hi in zip(low, high, strict=True))

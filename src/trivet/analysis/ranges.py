@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 
-from trivet.analysis.accumulators import Sums, accumulator_sums
+from trivet.analysis.accumulators import INT32, PRODUCTS, Sums, accumulates_in_32_bits, accumulator_sums
 from trivet.core.dtype import I32
 from trivet.core.interval import Interval
 from trivet.core.numerics import Overflow
@@ -20,7 +21,10 @@ DEFAULT_I32 = Interval(-(1 << 20), 1 << 20)
 
 @dataclass(frozen=True, slots=True)
 class Overflowing:
-    """An operator whose exact arithmetic may leave its type, the interval that shows it, and how inputs get there."""
+    """An operator whose exact arithmetic may leave its type, or whose sums may leave int32.
+
+    `interval` shows it; `chain` is how inputs get there.
+    """
 
     node: Node
     interval: Interval
@@ -29,7 +33,10 @@ class Overflowing:
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """`of` maps id(value) to its interval; `sums` maps id(node) to the ranges of its accumulators."""
+    """`of` maps id(value) to its interval; `sums` maps id(node) to the ranges of its accumulators.
+
+    `overflowing` holds the first operators that may overflow: what reads their results is not judged.
+    """
 
     of: dict[int, Interval]
     sums: dict[int, Sums]
@@ -44,6 +51,7 @@ def analyze_ranges(graph: Graph, i32: Interval = DEFAULT_I32) -> Ranges:
     of: dict[int, Interval] = {}
     sums: dict[int, Sums] = {}
     overflowing = []
+    broken: set[int] = set()
     for value in graph.inputs:
         of[id(value)] = i32 if value.type.dtype is I32 and value.type.quant is None else full_range(value.type)
     for state in graph.states:
@@ -52,8 +60,12 @@ def analyze_ranges(graph: Graph, i32: Interval = DEFAULT_I32) -> Ranges:
         of[id(value)] = _constant_range(value)
     for node in graph.nodes:
         exact = _visit(node, of, sums)
-        if exact is not None and not exact.within(full_range(node.output.type)):
+        follows = any(id(value) in broken for value in node.inputs)
+        overflows = exact is not None and not exact.within(limits_of(node))
+        if overflows and exact is not None and not follows:
             overflowing.append(Overflowing(node, exact, _shortest_chain(node)))
+        if follows or overflows:
+            broken.update(id(value) for value in node.outputs)
     return Ranges(of, sums, tuple(overflowing))
 
 
@@ -62,8 +74,13 @@ def is_exact(node: Node) -> bool:
     return isinstance(node.op, MatMul) or (isinstance(node.op, Add) and node.op.overflow is Overflow.EXACT)
 
 
+def limits_of(node: Node) -> Interval:
+    """What the arithmetic of an operator that must be proved has room for."""
+    return INT32 if isinstance(node.op, PRODUCTS) else full_range(node.output.type)
+
+
 def _visit(node: Node, of: dict[int, Interval], sums: dict[int, Sums]) -> Interval | None:
-    """Record the results' intervals; the interval that exact arithmetic must keep inside its type, if it is exact."""
+    """Record the results' intervals; the interval that must stay inside `limits_of`, if there is one."""
     operands = tuple(of[id(value)] for value in node.inputs)
     found = accumulator_sums(node, operands)
     if found is not None:
@@ -74,9 +91,9 @@ def _visit(node: Node, of: dict[int, Interval], sums: dict[int, Sums]) -> Interv
         results = (total.clamp(0, max(total.hi, 0)) if node.op.relu else total,)
     for value, interval in zip(node.outputs, results, strict=True):
         of[id(value)] = _representable(interval, full_range(value.type))
-    if not is_exact(node):
-        return None
-    return found.worst if found is not None else results[0]
+    if found is not None:
+        return found.worst if accumulates_in_32_bits(node) else None
+    return results[0] if is_exact(node) else None
 
 
 def _representable(interval: Interval, limits: Interval) -> Interval:
@@ -94,15 +111,22 @@ def _constant_range(value: Value) -> Interval:
 
 def _shortest_chain(node: Node) -> tuple[Node, ...]:
     """Producers from one that reads only inputs and constants down to `node`, as few as possible."""
-    pending: deque[tuple[Node, ...]] = deque([(node,)])
-    seen = {id(node)}
+    reader: dict[int, Node | None] = {id(node): None}
+    pending = deque([node])
     while pending:
-        chain = pending.popleft()
-        producers = [value.producer for value in chain[0].inputs if value.producer is not None]
+        step = pending.popleft()
+        producers = [value.producer for value in step.inputs if value.producer is not None]
         if not producers:
-            return chain
+            return tuple(_downwards(step, reader))
         for producer in producers:
-            if id(producer) not in seen:
-                seen.add(id(producer))
-                pending.append((producer, *chain))
+            if id(producer) not in reader:
+                reader[id(producer)] = step
+                pending.append(producer)
     return (node,)
+
+
+def _downwards(first: Node, reader: dict[int, Node | None]) -> Iterator[Node]:
+    step: Node | None = first
+    while step is not None:
+        yield step
+        step = reader[id(step)]

@@ -22,6 +22,7 @@ OUR_FAULT = 3
 
 
 CONFIGURATION_MODULE = "trivet.cli.configuration"
+REPRODUCER_MODULE = "trivet.cli.reproducer"
 DEFAULT_FILE = "trivet.toml"
 
 
@@ -73,7 +74,13 @@ def _dispatch(arguments: Sequence[str]) -> int:
         print(f"trivet: unknown command '{chosen}'" + _suggestion(close, names), file=sys.stderr)
         return USAGE
     parser = build_parser(chosen, _configuration(first))
-    parsed = parser.parse_args(arguments)
+    parsed, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        known = _options(parser) + (_options(_subparser(parser, parsed.command)) if parsed.command else [])
+        close = get_close_matches(unknown[0].partition("=")[0], known, 1)
+        raised = f", did you mean {close[0]}?" if close else ""
+        print(f"trivet: unrecognized arguments: {' '.join(unknown)}{raised}", file=sys.stderr)
+        return USAGE
     if parsed.version:
         print(f"trivet {__version__}")
         return 0
@@ -85,6 +92,17 @@ def _dispatch(arguments: Sequence[str]) -> int:
         parser.print_help(sys.stderr)
         return USAGE
     return int(command.load().run(parsed))
+
+
+def _subparser(parser: argparse.ArgumentParser, name: str) -> argparse.ArgumentParser:
+    groups = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    found = next(groups).choices[name]
+    assert isinstance(found, argparse.ArgumentParser)
+    return found
+
+
+def _options(parser: argparse.ArgumentParser) -> list[str]:
+    return [option for action in parser._actions for option in action.option_strings]
 
 
 def _suggestion(close: Sequence[str], names: Sequence[str]) -> str:
@@ -132,7 +150,7 @@ def _report(error: Exception) -> int:
         print(f"error: {error}", file=sys.stderr)
         return USER_FAULT
     if "PassVerifyError" in kind:
-        print(f"internal error: {error}", file=sys.stderr)
+        print(importlib.import_module(REPRODUCER_MODULE).report(error), file=sys.stderr)
         return OUR_FAULT
     if os.environ.get("TRIVET_DEBUG"):
         raise error

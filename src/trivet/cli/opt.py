@@ -7,27 +7,38 @@ import sys
 from pathlib import Path
 
 from trivet import driver
-from trivet.cli.options import add_model, add_output_style, add_passes, note
+from trivet.cli.options import add_model, add_passes, add_verbosity, choose, note
 from trivet.cli.settings import pass_instruments, settings_from
 from trivet.ir.text.printer import print_graph
+from trivet.passes.base import Pass
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_passes(parser)
     parser.add_argument("--passes", metavar="A,B,fixpoint(C,D)", help="run exactly these passes")
-    parser.add_argument("--target", metavar="NAME", help="also legalize for this target")
+    parser.add_argument("--target", metavar="NAME", help="also legalize for this backend, board or core")
+    parser.add_argument("--bisect", action="store_true", help="find the pass that breaks the program, if one does")
     parser.add_argument("--elide", action="store_true", help="leave out the data of large constants")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the IR there instead of stdout")
-    add_output_style(parser)
+    add_verbosity(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     settings = settings_from(arguments)
+    instruments = pass_instruments(arguments, sys.stderr.write)
+    legalize: tuple[Pass, ...] = ()
+    if arguments.target is not None:
+        legalize = driver.legalization(choose("target", arguments.target, driver.legal_targets()))
     loaded = driver.load(arguments.model, settings)
     for remark in loaded.notes:
-        note(remark, arguments.quiet)
-    driver.optimize(loaded.graph, settings, pass_instruments(arguments, sys.stderr.write))
+        note(f"note: {remark}", arguments.quiet)
+    if arguments.bisect:
+        found = driver.bisect(arguments.model, settings, legalize, arguments.seed)
+        note(str(found), arguments.quiet)
+        if found.fault is not None:
+            raise found.fault
+    driver.optimize(loaded.graph, settings, instruments, legalize)
     text = print_graph(loaded.graph, elide=arguments.elide)
     if arguments.output is not None:
         driver.write_file(arguments.output, text.encode())

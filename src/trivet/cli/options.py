@@ -128,6 +128,9 @@ def add_passes(parser: argparse.ArgumentParser) -> None:
         group.add_argument(
             f"--print-{when}", action="append", default=[], metavar="PASS", help=f"dump the graph {when} a pass"
         )
+    group.add_argument(
+        "--print-ranges", action="store_true", help="print the interval of every integer value and every sum"
+    )
     group.add_argument("--time-passes", action="store_true", help="print the time of every pass")
     group.add_argument("--stats", action="store_true", help="print how often every rewrite fired")
 
@@ -156,6 +159,10 @@ def add_budgets(parser: argparse.ArgumentParser) -> None:
 
 def add_output_style(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    add_verbosity(parser)
+
+
+def add_verbosity(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="only errors")
     parser.add_argument("-v", "--verbose", action="store_true", help="more detail")
 

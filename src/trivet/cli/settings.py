@@ -14,7 +14,7 @@ from trivet.core.numerics import Numerics
 from trivet.driver import Settings, pass_names
 from trivet.errors import InvalidModel
 from trivet.ir.op import Array
-from trivet.passes.instruments import Dump, Stats, Timings
+from trivet.passes.instruments import Dump, PrintRanges, Stats, Timings
 from trivet.passes.manager import Instrument
 from trivet.passes.verify_each import VerifyEach
 from trivet.planning.options import Allocator, Objective
@@ -65,11 +65,13 @@ def pass_instruments(arguments: argparse.Namespace, write: Callable[[str], objec
     after = [choose("pass", name, names) for name in arguments.print_after]
     instruments: list[Instrument] = []
     if arguments.verify_each:
-        instruments.append(VerifyEach(arguments.seed))
+        instruments.append(VerifyEach(arguments.seed, arguments.i32_range))
     if arguments.print_after_all or arguments.print_changed:
         instruments.append(Dump(emit, before, None, only_changed=arguments.print_changed))
     elif before or after:
         instruments.append(Dump(emit, before, after))
+    if arguments.print_ranges:
+        instruments.append(PrintRanges(emit, arguments.i32_range))
     if arguments.time_passes:
         instruments.append(Timings(emit))
     if arguments.stats:

@@ -21,16 +21,25 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class TextSpan:
-    """A stretch of a text file; lines and columns count from 1, the end is exclusive."""
+    """A stretch of a text file; lines and columns count from 1, the end is exclusive.
+
+    `shown` is its line with a caret below, as messages show it.
+    """
 
     file: str
     line: int
     column: int
     end_line: int
     end_column: int
+    shown: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
 
 Location = Operator | TextSpan
+
+
+def excerpt(loc: Location | None) -> list[str]:
+    """Indented lines of the source with a caret, where the place has some."""
+    return [f"    {line}" for line in loc.shown] if isinstance(loc, TextSpan) else []

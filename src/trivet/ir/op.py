@@ -78,6 +78,10 @@ class Op(ABC):
         """An interval for each integer result, given one for each operand."""
         return tuple(full_range(result) for result in self.infer(types))
 
+    def overflows(self, arrays: Arrays, types: Types) -> bool:
+        """True iff exact arithmetic would leave the result's type on these operands; other operators define what is."""
+        return False
+
     def access(self, types: Types) -> tuple[Access, ...]:
         """For each operand, a rule per axis."""
         return tuple(whole(operand.shape) for operand in types)

@@ -130,6 +130,12 @@ class Add(_Arithmetic):
             return (TensorType(I32, broadcast_shapes(types[0].shape, types[1].shape)),)
         return _Arithmetic.infer(self, types)
 
+    def overflows(self, arrays: Arrays, types: Types) -> bool:
+        if self.overflow is not Overflow.EXACT:
+            return False
+        total = arrays[0].astype(np.int64) + arrays[1].astype(np.int64)
+        return bool((total > I32.max).any() or (total < I32.min).any())
+
     def _exact(self, a: Array, b: Array) -> Array:
         return np.add(a, b)
 

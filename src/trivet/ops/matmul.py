@@ -14,7 +14,7 @@ from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
 from trivet.core.record import dataclass
-from trivet.ir.op import Arrays, Intervals, Op, Region, Tile, broadcast_shapes, require, whole_region
+from trivet.ir.op import Array, Arrays, Intervals, Op, Region, Tile, broadcast_shapes, require, whole_region
 from trivet.ir.types import TensorType, Types
 from trivet.ops.products import (
     Reals,
@@ -184,6 +184,9 @@ class MatMul(Op):
             acc = np.maximum(acc, 0)
         return (np.asarray(wrap32(acc), np.int32),)
 
+    def overflows(self, arrays: Arrays, types: Types) -> bool:
+        return _leaves_i32(*(array.astype(np.int64) for array in arrays))
+
     def bound(self, intervals: Intervals, types: Types) -> Intervals:
         """The exact range of the sums, which may leave i32: whoever must rule that out compares."""
         steps = types[0].shape[-1]
@@ -210,6 +213,16 @@ class MatMul(Op):
 
     def macs(self, types: Types) -> int:
         return self.infer(types)[0].elements * types[0].shape[-1]
+
+
+def _leaves_i32(a: Array, b: Array, bias: Array | None = None) -> bool:
+    """True iff an element of a @ b + bias is no i32, computed exactly: in digits of 16 bits, each sum of which fits."""
+    a_high, a_low, b_high, b_low = a >> 16, a & 0xFFFF, b >> 16, b & 0xFFFF
+    low = matmul(a_low, b_low) if bias is None else matmul(a_low, b_low) + bias
+    middle = matmul(a_high, b_low) + matmul(a_low, b_high) + (low >> 16)
+    high = matmul(a_high, b_high) + (middle >> 16)
+    sign = (middle >> 15) & 1
+    return bool((high != -sign).any())
 
 
 def _batch_rules(operand: TensorType, y: TensorType) -> Access:

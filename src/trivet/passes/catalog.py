@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
 from trivet.core.interval import Interval
@@ -14,9 +14,9 @@ from trivet.ops.elementwise import Add
 from trivet.ops.matmul import MatMul
 from trivet.passes.base import Pass
 from trivet.passes.canonicalize import Canonicalize
+from trivet.passes.const_fold import ConstFold
 from trivet.passes.cse import Cse
 from trivet.passes.dce import Dce
-from trivet.passes.fold_constants import FoldConstants
 from trivet.passes.fuse import Fuse
 from trivet.passes.manager import Fixpoint, Pipeline
 from trivet.passes.pipelines import normalize
@@ -25,7 +25,7 @@ from trivet.passes.shape_infer import ShapeInfer
 
 LEVELS = (0, 1, 2)
 
-OPTIMIZE = Fixpoint((Canonicalize(), FoldConstants(), Cse(), Dce()))
+OPTIMIZE = Fixpoint((Canonicalize(), ConstFold(), Cse(), Dce()))
 
 
 class UnknownPass(Exception):
@@ -53,42 +53,46 @@ def _is_exact(op: object) -> bool:
     return isinstance(op, MatMul | Relu) or (isinstance(op, Add) and op.overflow is Overflow.EXACT)
 
 
-def all_passes() -> dict[str, Pass]:
+def all_passes(i32: Interval | None = None) -> dict[str, Pass]:
     """Every pass by its name, in order of first use."""
     found: dict[str, Pass] = {}
     for level in LEVELS:
-        for pass_ in _flat((*normalize(), *graph_pipeline(level))):
+        for pass_ in flat((*normalize(), *graph_pipeline(level, i32))):
             found.setdefault(pass_.name, pass_)
     return found
 
 
-def parse_pipeline(text: str) -> Pipeline:
-    """`a,b,fixpoint(c,d)` as a pipeline.
+def flat(pipeline: Pipeline) -> Iterator[Pass]:
+    """The passes of a pipeline, those of groups once."""
+    for element in pipeline:
+        yield from element.passes if isinstance(element, Fixpoint) else (element,)
+
+
+def parse_pipeline(text: str, known: Mapping[str, Pass] | None = None) -> Pipeline:
+    """`a,b,fixpoint(c,d)` as a pipeline of `known` passes (None: all of `all_passes`).
 
     Raises: UnknownPass.
     """
+    passes = all_passes() if known is None else known
     elements: list[Pass | Fixpoint] = []
-    for part in re.findall(r"[^,()]+(?:\([^()]*\))?|[(),]{2,}", text):
-        name, paren, inner = part.strip().partition("(")
-        if not paren:
-            elements.append(_named(name))
-        elif name == "fixpoint" and inner.endswith(")") and inner != ")":
-            elements.append(Fixpoint(tuple(_named(n.strip()) for n in inner[:-1].split(","))))
+    for part in re.split(r",(?![^()]*\))", text):
+        group = re.fullmatch(r"\s*fixpoint\s*\(([^()]*)\)\s*", part)
+        if group is not None:
+            elements.append(Fixpoint(tuple(_named(name, passes) for name in group[1].split(","))))
+        elif "(" in part or ")" in part:
+            raise UnknownPass(f"'{part.strip()}' is no pass; groups are written fixpoint(a,b)")
         else:
-            raise UnknownPass(f"'{part}' is no pass; groups are written fixpoint(a,b)")
-    if not elements:
-        raise UnknownPass("the pipeline is empty")
+            elements.append(_named(part, passes))
     return tuple(elements)
 
 
-def _named(name: str) -> Pass:
-    known = all_passes()
+def _named(text: str, known: Mapping[str, Pass]) -> Pass:
+    name = text.strip()
+    if not name:
+        raise UnknownPass("a pass has no name; pipelines are written a,b,fixpoint(c,d)")
     if name not in known:
         close = get_close_matches(name, known, 1)
-        raise UnknownPass(f"unknown pass '{name}'" + (f", did you mean '{close[0]}'?" if close else ""))
+        raise UnknownPass(
+            f"unknown pass '{name}'" + (f", did you mean '{close[0]}'?" if close else f"; known: {', '.join(known)}")
+        )
     return known[name]
-
-
-def _flat(pipeline: Pipeline) -> Iterator[Pass]:
-    for element in pipeline:
-        yield from element.passes if isinstance(element, Fixpoint) else (element,)

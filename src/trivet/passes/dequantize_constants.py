@@ -8,7 +8,7 @@ from trivet.core.record import dataclass
 from trivet.ir.rewriter import Rewriter
 from trivet.ops.quantize import Dequantize
 from trivet.passes.base import Pass
-from trivet.passes.fold_constants import fold
+from trivet.passes.const_fold import fold
 
 
 @dataclass(frozen=True, slots=True)

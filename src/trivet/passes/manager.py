@@ -2,7 +2,7 @@
 
 After every pass, always: the structure is verified, the spec that the pass ensures and the one that held before are
 checked, and a pass that claims it changed nothing must have changed nothing. Instruments see every run of every pass,
-inside fixpoints too.
+inside fixpoints too. What fails is named, with the graph before and after.
 """
 
 from __future__ import annotations
@@ -11,24 +11,40 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import field
+from typing import NoReturn
 
 from trivet.core.record import dataclass
 from trivet.ir.graph import Graph
+from trivet.ir.op import TypeMismatch
 from trivet.ir.text.printer import print_graph
 from trivet.ir.verify import violations
 from trivet.passes.base import Pass
+from trivet.passes.snapshot import Snapshot
 from trivet.passes.specs import IMPORTED, Spec
+
+FAULTS = (AssertionError, ArithmeticError, AttributeError, LookupError, TypeError, TypeMismatch, ValueError)
+"""What a wrong pass may raise. A CompileError is no fault: it is a pass's verdict on the user's program."""
 
 
 class PassVerifyError(Exception):
-    """A pass broke the program: its name, what is wrong, and the graph before and after as text."""
+    """A pass broke the program: its name, what is wrong, and the graph before and after as text.
 
-    def __init__(self, pass_name: str, reason: str, before: str, after: str) -> None:
+    `flags` are what the command line needs to see the fault again.
+    """
+
+    def __init__(self, pass_name: str, reason: str, before: str, after: str, flags: str = "") -> None:
         super().__init__(f"pass '{pass_name}' broke the program: {reason}")
         self.pass_name = pass_name
         self.reason = reason
         self.before = before
         self.after = after
+        self.flags = flags
+
+    def reproducer(self) -> str:
+        """A `.tir` file with which `trivet opt` shows the fault again, as its first lines say."""
+        reason = self.reason.splitlines()[0] if self.reason else ""
+        command = f"trivet opt THIS_FILE --passes '{self.pass_name}' {self.flags}".rstrip()
+        return f"// pass '{self.pass_name}' broke this program: {reason}\n// {command}\n{self.before}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +60,10 @@ Pipeline = tuple[Pass | Fixpoint, ...]
 
 @dataclass(frozen=True, slots=True)
 class PassRun:
-    """One execution of one pass; `round` counts from 1 inside a fixpoint and is 0 outside."""
+    """One execution of one pass; `round` counts from 1 inside a fixpoint and is 0 outside.
+
+    `seconds` is what the pass took, `checking` what the manager's own checks took.
+    """
 
     index: int
     pass_: Pass
@@ -52,10 +71,19 @@ class PassRun:
     changed: bool
     seconds: float
     fired: Counter[str]
+    checking: float = 0.0
+
+    def __str__(self) -> str:
+        return self.pass_.name + (f" (round {self.round})" if self.round else "")
 
 
 class Instrument:
     """Something that watches the passes; every method may be overridden."""
+
+    @property
+    def flags(self) -> str:
+        """What the command line needs to have a replayed pass watched in the same way."""
+        return ""
 
     def begin(self, graph: Graph) -> None:
         """Before the first pass."""
@@ -63,11 +91,9 @@ class Instrument:
     def before(self, pass_: Pass, graph: Graph) -> None:
         """Before each run of a pass."""
 
-    def after(self, run: PassRun, graph: Graph) -> None:
-        """After each run of a pass that kept the structure right.
-
-        Raises: PassVerifyError if this instrument finds the program broken.
-        """
+    def after(self, run: PassRun, graph: Graph) -> str | None:
+        """After each run of a pass that kept the structure right; a sentence if the program is broken nevertheless."""
+        return None
 
     def end(self, graph: Graph) -> None:
         """After the last pass."""
@@ -75,7 +101,7 @@ class Instrument:
 
 @dataclass
 class PassManager:
-    """Runs pipelines; `disabled` names passes to leave out.
+    """Runs pipelines; `disabled` names passes to leave out, `limit` stops after so many runs.
 
     `holds` is the spec that the graph is known to satisfy; it grows as passes ensure more.
     """
@@ -83,13 +109,17 @@ class PassManager:
     instruments: Sequence[Instrument] = ()
     disabled: frozenset[str] = frozenset()
     holds: Spec = IMPORTED
+    limit: int | None = None
     runs: list[PassRun] = field(default_factory=list)
+    started: int = 0
+    _known: Snapshot | None = None
 
     def run(self, graph: Graph, pipeline: Pipeline) -> None:
         """Apply a pipeline to `graph` in place.
 
         Raises: PassVerifyError naming the pass that broke the program.
         """
+        self._known = None
         for instrument in self.instruments:
             instrument.begin(graph)
         for element in pipeline:
@@ -102,51 +132,72 @@ class PassManager:
 
     def _fixpoint(self, graph: Graph, group: Fixpoint) -> None:
         for number in range(1, group.max_rounds + 1):
+            before = Snapshot.take(graph) if number == group.max_rounds else None
             changes = [self._run_pass(graph, pass_, number) for pass_ in group.passes]
             if not any(changes):
                 return
-        names = ", ".join(p.name for p in group.passes)
-        raise PassVerifyError(names, f"no fixpoint after {group.max_rounds} rounds", "", print_graph(graph))
+        assert before is not None
+        names = ",".join(p.name for p in group.passes)
+        self._fail(f"fixpoint({names})", f"no fixpoint after {group.max_rounds} rounds", before, graph)
 
     def _run_pass(self, graph: Graph, pass_: Pass, number: int) -> bool:
-        if pass_.name in self.disabled:
+        if pass_.name in self.disabled or (self.limit is not None and self.started >= self.limit):
             return False
-        assert self.holds.implies(pass_.requires), f"{pass_.name} requires {pass_.requires.name}"
+        self._require(graph, pass_)
         for instrument in self.instruments:
             instrument.before(pass_, graph)
-        before = fingerprint(graph)
+        before = self._known = self._known or Snapshot.take(graph)
+        index, self.started = self.started, self.started + 1
         fired: Counter[str] = Counter()
         start = time.perf_counter()
-        changed = pass_.run(graph, fired)
-        run = PassRun(len(self.runs), pass_, number, changed, time.perf_counter() - start, fired)
-        self._check(graph, run, before)
+        try:
+            changed = pass_.run(graph, fired)
+        except FAULTS as fault:
+            self._fail(pass_.name, f"it raised {type(fault).__name__}: {fault}", before, graph, fault)
+        ran = time.perf_counter()
+        reason = self._first_wrong(graph, pass_, changed, before)
+        if reason is not None:
+            self._fail(pass_.name, reason, before, graph)
+        run = PassRun(index, pass_, number, changed, ran - start, fired, time.perf_counter() - ran)
         self.runs.append(run)
         for instrument in self.instruments:
-            instrument.after(run, graph)
+            found = instrument.after(run, graph)
+            if found is not None:
+                self._fail(pass_.name, found, before, graph)
         return changed
 
-    def _check(self, graph: Graph, run: PassRun, before: Fingerprint) -> None:
-        pass_ = run.pass_
-        if not run.changed:
-            if fingerprint(graph) != before:
-                raise PassVerifyError(pass_.name, "it changed the graph and claims it did not", "", print_graph(graph))
-        else:
+    def _require(self, graph: Graph, pass_: Pass) -> None:
+        """Pipelines are composed so that requirements hold by what was ensured; else the graph itself must show it."""
+        if self.holds.implies(pass_.requires):
+            return
+        for violation in pass_.requires.violations(graph):
+            reason = f"it requires {pass_.requires.name}: {violation}"
+            self._fail(pass_.name, reason, Snapshot.take(graph), graph)
+        self.holds = pass_.requires
+
+    def _first_wrong(self, graph: Graph, pass_: Pass, changed: bool, before: Snapshot) -> str | None:
+        """A sentence on the first thing that is wrong with what a pass left."""
+        if changed:
+            self._known = None
             for violation in violations(graph):
-                raise PassVerifyError(pass_.name, violation, "", print_graph(graph))
+                return violation
+            self._known = Snapshot.take(graph)
+        elif not before.equals(graph):
+            return "it changed the graph and claims it did not"
         # A disabled pass may leave what a later one would have needed: then specs are not promised either.
         if pass_.ensures is not None and not self.disabled:
             self.holds = pass_.ensures
-        if run.changed or pass_.ensures is not None:
+        if changed or pass_.ensures is not None:
             for violation in self.holds.violations(graph):
-                raise PassVerifyError(pass_.name, f"{self.holds.name}: {violation}", "", print_graph(graph))
+                return f"{self.holds.name}: {violation}"
+        return None
 
-
-Fingerprint = tuple[object, ...]
-
-
-def fingerprint(graph: Graph) -> Fingerprint:
-    """Differs whenever nodes, operands, types, results, states or ports differ; objects count by identity."""
-    nodes = tuple((id(n), id(n.op), *map(id, n.inputs), *(id(v.type) for v in n.outputs)) for n in graph.nodes)
-    results = tuple(id(v) for v in graph.results())
-    types = tuple(id(v.type) for v in graph.inputs)
-    return nodes, results, types, tuple(graph.input_ports), tuple(graph.output_ports)
+    def _fail(
+        self, name: str, reason: str, before: Snapshot, graph: Graph, cause: BaseException | None = None
+    ) -> NoReturn:
+        flags = " ".join(instrument.flags for instrument in self.instruments if instrument.flags)
+        try:
+            after = print_graph(graph)
+        except FAULTS as fault:
+            after = f"// the graph is too broken to print: {fault}\n"
+        raise PassVerifyError(name, reason, print_graph(before.restore()), after, flags) from cause

@@ -3,7 +3,7 @@
 Order matters where one pass needs what another leaves:
 
 - `restate-unsigned` first: every later pass knows signed integers only.
-- `fold-constants` before whatever reads values; it leaves dequantized constants alone until `fold-qdq` has taken the
+- `const-fold` before whatever reads values; it leaves dequantized constants alone until `fold-qdq` has taken the
   integers that it wants, and only then does `dequantize-constants` make floats of the rest.
 - The float rewrites run before `fold-qdq`: a pair around conv + add + relu becomes one integer operator only when the
   three are one float operator. They never touch weights behind a dequantize, which are quantized.
@@ -21,12 +21,12 @@ from trivet.passes.broadcast_expands import BroadcastExpands
 from trivet.passes.canonicalize import Canonicalize
 from trivet.passes.check_canonical import CheckCanonical
 from trivet.passes.clamps import MergeClamps
+from trivet.passes.const_fold import ConstFold
 from trivet.passes.cse import Cse
 from trivet.passes.dce import Dce
 from trivet.passes.dequantize_constants import DequantizeConstants
 from trivet.passes.fold_batch_norm import FoldBatchNorm
 from trivet.passes.fold_bias import FoldBias
-from trivet.passes.fold_constants import FoldConstants
 from trivet.passes.fold_invariant_state import FoldInvariantState
 from trivet.passes.fold_pad import FoldPad
 from trivet.passes.fold_qdq import FoldQdq
@@ -43,7 +43,7 @@ from trivet.passes.transposes_into_ports import TransposesIntoPorts
 from trivet.passes.view_transposes import ViewTransposes
 from trivet.passes.widen_constants import WidenConstants
 
-CLEAN = (FoldConstants(), Canonicalize(), BroadcastExpands(), RemoveIdentities(), Cse(), Dce())
+CLEAN = (ConstFold(), Canonicalize(), BroadcastExpands(), RemoveIdentities(), Cse(), Dce())
 """Leaves nothing that can be computed now, nothing twice, nothing unused."""
 
 

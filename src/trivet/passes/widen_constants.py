@@ -11,7 +11,7 @@ from trivet.ir.graph import Node
 from trivet.ir.rewriter import Rewriter
 from trivet.ops.quantize import Dequantize
 from trivet.passes.base import Pass
-from trivet.passes.fold_constants import fold
+from trivet.passes.const_fold import fold
 
 
 @dataclass(frozen=True, slots=True)

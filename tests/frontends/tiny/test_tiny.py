@@ -93,7 +93,9 @@ ERRORS = [
     ("not a program", "hello world", "<text>:1:1", "expected"),
     ("deep nesting", HEAD + "let y = " + "(" * 10_000 + "x" + ")" * 10_000, "<text>:2:209", "brackets"),
     ("long number", "input x: i8[" + "9" * 1_000_000 + "]", "<text>:1:13", "too long"),
-    ("long line", HEAD + "let y = x" + " + x" * 250_000 + " +\noutput y", "<text>:3:1", "expected"),
+    ("long line", HEAD + "let y = x" + " + x" * 250_000, "<text>:2:40011", "more than 10000 operators"),
+    ("long list", "const c: i8[2] = [" + "1, " * 50_000 + "]", "<text>:1:150019", "found ']', expected"),
+    ("no operand", HEAD + "let y = x +\noutput y", "<text>:3:1", "found 'output', expected"),
 ]
 
 

@@ -30,6 +30,8 @@ MAX_NESTING = 200
 
 MAX_ELEMENTS = 1 << 26
 
+MAX_OPERATORS = 10_000
+
 _EXPECTED = {
     "NAME": "a name",
     "INT": "a number",
@@ -244,6 +246,8 @@ class _Builder:
         return self._emit(Add(overflow=Overflow.EXACT), [a, b], a.start, b.end, operator)
 
     def _emit(self, op: Op, operands: list[_Expr], start: int, end: int, token: Token) -> _Expr:
+        if len(self.graph.nodes) == MAX_OPERATORS:
+            raise self._error(f"more than {MAX_OPERATORS} operators in one program", token)
         loc = self.source.span(start, end)
         return _Expr(self.graph.emit(op, *(o.value for o in operands), loc=loc), start, end)
 

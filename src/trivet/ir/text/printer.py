@@ -40,6 +40,13 @@ def print_op(op: Op) -> str:
     return f"{op.name}{{{attributes}}}" if attributes else op.name
 
 
+def value_names(graph: Graph) -> dict[int, str]:
+    """The name under which `print_graph` writes each value, by id(value)."""
+    printer = _Printer(graph, elide=True)
+    printer.text()
+    return printer.names
+
+
 class _Printer:
     def __init__(self, graph: Graph, elide: bool) -> None:
         self.graph = graph

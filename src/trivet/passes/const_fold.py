@@ -8,6 +8,8 @@ import numpy as np
 
 from trivet.core.quant import Quant
 from trivet.core.record import dataclass
+from trivet.core.source import excerpt
+from trivet.errors import MayOverflow
 from trivet.ir.graph import Node, Value
 from trivet.ir.op import Array
 from trivet.ir.rewriter import Rewriter
@@ -19,14 +21,14 @@ from trivet.passes.patterns import made_by
 
 
 @dataclass(frozen=True, slots=True)
-class FoldConstants(Pass):
+class ConstFold(Pass):
     """op(constants)  -->  constant, by the operator's own evaluate.
 
     dequantize(constant) stays, because the integer form of its reader wants the integers; movement goes below it:
     transpose(dequantize(c))  -->  dequantize(transpose(c)), a per-channel axis moving along.
     """
 
-    name: ClassVar[str] = "fold-constants"
+    name: ClassVar[str] = "const-fold"
 
     def rewrite(self, rw: Rewriter) -> None:
         for node in list(rw.graph.nodes):
@@ -52,9 +54,15 @@ class FoldConstants(Pass):
 
 
 def fold(rw: Rewriter, node: Node) -> None:
-    """Replace a node on constants by its results."""
-    operands = tuple(value.data for value in node.inputs)
-    results = node.op.evaluate(tuple(data for data in operands if data is not None), node.input_types)
+    """Replace a node on constants by its results.
+
+    Raises: MayOverflow where exact arithmetic has no room for them.
+    """
+    operands = tuple(value.data for value in node.inputs if value.data is not None)
+    if node.op.overflows(operands, node.input_types):
+        message = f"this constant {node.op.name} overflows {node.output.type.dtype.name}"
+        raise MayOverflow("\n".join([message, *excerpt(node.loc)]), where=node.loc, hint="use smaller constants")
+    results = node.op.evaluate(operands, node.input_types)
     for value, data in zip(node.outputs, results, strict=True):
         rw.replace_value(value, rw.constant(data, value.type, value.name))
     rw.erase(node)

@@ -1,0 +1,114 @@
+"""What a graph was at one moment, cheaply: enough to tell whether it changed, and to write it down if it broke."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import is_
+
+from trivet.core.record import dataclass
+from trivet.core.source import Location
+from trivet.ir.graph import Graph, Node, Port, State, Use, Value
+from trivet.ir.op import Array, Op
+from trivet.ir.types import TensorType
+
+_Fact = tuple[TensorType, str, Array | None, Node | None, tuple[Use, ...]]
+"""Everything that a value holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """References to all parts of a graph, which is what edits replace: operators, types and constants never change.
+
+    It covers all that structural verification reads, so an unchanged graph needs no second verification.
+    """
+
+    name: str
+    nodes: tuple[tuple[Node, Op, tuple[Value, ...], tuple[Value, ...], Location | None], ...]
+    values: tuple[Value, ...]
+    facts: tuple[_Fact, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    states: tuple[State, ...]
+    input_ports: tuple[Port, ...]
+    output_ports: tuple[Port, ...]
+
+    @staticmethod
+    def take(graph: Graph) -> Snapshot:
+        values = _values(graph)
+        return Snapshot(
+            graph.name,
+            tuple([(n, n.op, n.inputs, n.outputs, n.loc) for n in graph.nodes]),
+            values,
+            tuple([(v.type, v.name, v.data, v.producer, tuple(v.uses)) for v in values]),
+            tuple(graph.inputs),
+            tuple(graph.outputs),
+            tuple(graph.states),
+            tuple(graph.input_ports),
+            tuple(graph.output_ports),
+        )
+
+    def equals(self, graph: Graph) -> bool:
+        """True iff every part of `graph` is the very same as it was."""
+        if len(graph.nodes) != len(self.nodes) or not self._same_interface(graph):
+            return False
+        for node, (was, op, inputs, outputs, _) in zip(graph.nodes, self.nodes, strict=True):
+            if node is not was or node.op is not op or node.inputs != inputs or node.outputs != outputs:
+                return False
+        return all(
+            value.type is type_
+            and value.name == name
+            and value.data is data
+            and value.producer is producer
+            and _same(value.uses, uses)
+            for value, (type_, name, data, producer, uses) in zip(self.values, self.facts, strict=True)
+        )
+
+    def _same_interface(self, graph: Graph) -> bool:
+        return (
+            _same(graph.inputs, self.inputs)
+            and _same(graph.outputs, self.outputs)
+            and _same(graph.states, self.states)
+            and _same(graph.input_ports, self.input_ports)
+            and _same(graph.output_ports, self.output_ports)
+        )
+
+    def restore(self) -> Graph:
+        """A graph of its own that is what the first one was."""
+        made = {
+            id(value): Value(type_, name, data)
+            for value, (type_, name, data, _, _) in zip(self.values, self.facts, strict=True)
+        }
+        graph = Graph(self.name)
+        for _, op, inputs, outputs, loc in self.nodes:
+            node = Node(op, tuple(made[id(v)] for v in inputs), tuple(made[id(v)] for v in outputs), loc)
+            for value in node.outputs:
+                value.producer = node
+            for index, value in enumerate(node.inputs):
+                value.uses.append(Use(node, index))
+            graph.nodes.append(node)
+        graph.inputs = [made[id(v)] for v in self.inputs]
+        graph.outputs = [made[id(v)] for v in self.outputs]
+        graph.states = [State(made[id(s.read)], made[id(s.written)], s.initial) for s in self.states]
+        graph.input_ports, graph.output_ports = list(self.input_ports), list(self.output_ports)
+        return graph
+
+
+def _values(graph: Graph) -> tuple[Value, ...]:
+    """Every value once: of the interface, read and computed."""
+    found: dict[int, Value] = {}
+    for value in (*graph.inputs, *graph.outputs):
+        found[id(value)] = value
+    for state in graph.states:
+        found[id(state.read)] = state.read
+        found[id(state.written)] = state.written
+    for node in graph.nodes:
+        for value in node.inputs:
+            found[id(value)] = value
+        for value in node.outputs:
+            found[id(value)] = value
+    return tuple(found.values())
+
+
+def _same(now: Sequence[object], was: Sequence[object]) -> bool:
+    """True iff both hold the same objects in the same order."""
+    return len(now) == len(was) and all(map(is_, now, was))
