@@ -39,6 +39,10 @@ FRONTENDS = {
 """Where each model format is read; the module is imported when such a file is met, and has `load(path, options)`."""
 
 
+BACKENDS = ("plan",)
+"""What a graph can be legalized for, beside boards and cores."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that decides what a compilation does. Sizes are bytes; None means no limit.
@@ -157,14 +161,9 @@ def check_flash(graph: Graph, plan_bytes: int, flash_bytes: int | None) -> None:
 
 
 def legalization(target: str) -> tuple[Pass, ...]:
-    """The passes that make a graph legal for a backend, a board or a core, which must be one of `legal_targets`."""
-    assert target in legal_targets(), f"{target} is no target"
+    """The passes that make a graph legal for one of `BACKENDS`, or for a board or a core."""
+    assert target in BACKENDS or target in target_names(), f"{target} is no target"
     return (LegalizePlan(),)
-
-
-def legal_targets() -> list[str]:
-    """Backends, boards and cores that a graph can be legalized for."""
-    return ["plan", *target_names()]
 
 
 def passes_by_name(settings: Settings | None = None) -> dict[str, Pass]:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from trivet import driver
-from trivet.cli.options import add_model, add_passes, add_verbosity, choose, note
+from trivet.cli.options import add_model, add_passes, add_verbosity, note
 from trivet.cli.settings import pass_instruments, settings_from
 from trivet.ir.text.printer import print_graph
 from trivet.passes.base import Pass
@@ -25,11 +25,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    settings = settings_from(arguments)
+    settings = settings_from(arguments, driver.BACKENDS)
     instruments = pass_instruments(arguments, sys.stderr.write)
-    legalize: tuple[Pass, ...] = ()
-    if arguments.target is not None:
-        legalize = driver.legalization(choose("target", arguments.target, driver.legal_targets()))
+    legalize: tuple[Pass, ...] = driver.legalization(settings.target) if settings.target is not None else ()
     loaded = driver.load(arguments.model, settings)
     for remark in loaded.notes:
         note(f"note: {remark}", arguments.quiet)

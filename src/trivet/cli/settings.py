@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,18 @@ from trivet.planning.options import Allocator, Objective
 from trivet.targets import Target, read_target, target_names
 
 
-def settings_from(arguments: argparse.Namespace) -> Settings:
+def settings_from(arguments: argparse.Namespace, backends: Sequence[str] = ()) -> Settings:
     """Everything that the flags of a command say; flags that the command lacks keep their defaults.
+
+    `backends` are names that --target takes besides those of boards and cores.
 
     Raises: UsageError for an unknown pass or target.
     """
     given = vars(arguments)
-    target = read_target(choose("target", given["target"], target_names())) if given.get("target") else None
+    name, machines = given.get("target"), target_names()
+    if name is not None:
+        choose("target", name, [*backends, *machines])
+    target = read_target(name) if name in machines else None
     numerics = given.get("numerics")
     return Settings(
         input_shapes=dict(given.get("input_shape", [])),
@@ -43,7 +48,7 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         objective=Objective(given.get("optimize", "speed")),
         allocator=Allocator(given.get("allocator", "exact")),
         preserve_input=given.get("preserve_input", False),
-        target=given.get("target"),
+        target=name,
         i32=given.get("i32_range"),
     )
 

@@ -6,7 +6,7 @@ changed.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from trivet.ops.reduce import ReduceMax, ReduceMin
 
 INVOCATIONS_WITH_STATE = 3
 
+Invocations = list[list[Array]]
+"""Inputs of one invocation after another."""
+
 
 @dataclass(frozen=True, slots=True)
 class Observed:
@@ -44,25 +47,25 @@ Trace = dict[str, Observed]
 """Named values of one invocation; outputs also under `output N`, in the model's axis order."""
 
 
-def model_inputs(graph: Graph, seed: int, i32: Interval | None = None) -> list[list[Array]]:
-    """Sequences of model-order inputs, flattened over invocations: random ones, least, greatest, and both mixed.
+def model_inputs(graph: Graph, seed: int, i32: Interval | None = None) -> list[Invocations]:
+    """Sequences of invocations of model-order inputs: random ones, least, greatest, and both mixed.
 
     `i32` is what i32 inputs of exact programs hold (None: the default range).
     """
     rng = np.random.default_rng(seed)
     narrow = (i32 or DEFAULT_I32) if any(is_exact(node) for node in graph.nodes) else None
-    ports = list(zip(graph.input_ports, graph.inputs, strict=True)) * _invocations(graph)
-    drawn = [(port.type, _input_range(value, port.type, narrow)) for port, value in ports]
-    return [
-        [random_array(type_, rng, range_) for type_, range_ in drawn],
-        [_filled(type_, range_, np.zeros(type_.shape, np.bool_)) for type_, range_ in drawn],
-        [_filled(type_, range_, np.ones(type_.shape, np.bool_)) for type_, range_ in drawn],
-        [_filled(type_, range_, rng.integers(0, 2, type_.shape).astype(np.bool_)) for type_, range_ in drawn],
+    drawn = [
+        (port.type, _input_range(value, port.type, narrow))
+        for port, value in zip(graph.input_ports, graph.inputs, strict=True)
     ]
-
-
-def _invocations(graph: Graph) -> int:
-    return INVOCATIONS_WITH_STATE if graph.states else 1
+    draws: tuple[Callable[[TensorType, Interval], Array], ...] = (
+        lambda type_, range_: random_array(type_, rng, range_),
+        lambda type_, range_: _filled(type_, range_, np.zeros(type_.shape, np.bool_)),
+        lambda type_, range_: _filled(type_, range_, np.ones(type_.shape, np.bool_)),
+        lambda type_, range_: _filled(type_, range_, rng.integers(0, 2, type_.shape).astype(np.bool_)),
+    )
+    count = INVOCATIONS_WITH_STATE if graph.states else 1
+    return [[[draw(type_, range_) for type_, range_ in drawn] for _ in range(count)] for draw in draws]
 
 
 def _input_range(value: Value, type_: TensorType, narrow: Interval | None) -> Interval:
@@ -114,7 +117,7 @@ class Oracle:
         self._known: dict[Hashable, tuple[Arrays, Arrays]] = {}
 
     def run(
-        self, graph: Graph, arrays: Sequence[Array], expected: Sequence[Trace] = (), teach: bool = False
+        self, graph: Graph, invocations: Invocations, expected: Sequence[Trace] = (), teach: bool = False
     ) -> list[Trace]:
         """One trace per invocation.
 
@@ -123,12 +126,8 @@ class Oracle:
         """
         states: list[Array] | None = None
         traces: list[Trace] = []
-        count = len(graph.inputs)
-        for index in range(_invocations(graph)):
-            inputs = [
-                interp.to_storage(a, p)
-                for a, p in zip(arrays[index * count : (index + 1) * count], graph.input_ports, strict=True)
-            ]
+        for index, arrays in enumerate(invocations):
+            inputs = [interp.to_storage(a, p) for a, p in zip(arrays, graph.input_ports, strict=True)]
             teacher = expected[index] if index < len(expected) else {}
             trace, states = self._run_once(graph, inputs, states, teacher, teach)
             traces.append(trace)

@@ -17,7 +17,7 @@ from trivet.ir.graph import Graph
 from trivet.ir.op import Array
 from trivet.passes.base import Exact, Pass, Preserves, Relative, Steps
 from trivet.passes.manager import Instrument, PassRun
-from trivet.passes.traces import Observed, Oracle, Trace, model_inputs
+from trivet.passes.traces import Invocations, Observed, Oracle, Trace, model_inputs
 
 
 class VerifyEach(Instrument):
@@ -30,7 +30,7 @@ class VerifyEach(Instrument):
     def __init__(self, seed: int = 0, i32: Interval | None = None) -> None:
         self._seed = seed
         self._i32 = i32
-        self._inputs: list[list[Array]] = []
+        self._inputs: list[Invocations] = []
         self._oracles: list[Oracle] = []
         self._baseline: list[list[Trace]] = []
         self._data = 0
@@ -64,8 +64,8 @@ class VerifyEach(Instrument):
     def compare(self, graph: Graph, preserves: Preserves) -> str | None:
         """The first difference to the baseline; where steps are allowed, each layer gets the baseline's values."""
         teach = isinstance(preserves, Steps)
-        for arrays, oracle, expected in zip(self._inputs, self._oracles, self._baseline, strict=True):
-            actual = oracle.run(graph, arrays, expected, teach)
+        for inputs, oracle, expected in zip(self._inputs, self._oracles, self._baseline, strict=True):
+            actual = oracle.run(graph, inputs, expected, teach)
             for before, after in zip(expected, actual, strict=True):
                 difference = first_difference(before, after, preserves)
                 if difference is not None:
@@ -73,7 +73,7 @@ class VerifyEach(Instrument):
         return None
 
     def _run(self, graph: Graph) -> list[list[Trace]]:
-        return [oracle.run(graph, arrays) for oracle, arrays in zip(self._oracles, self._inputs, strict=True)]
+        return [oracle.run(graph, inputs) for oracle, inputs in zip(self._oracles, self._inputs, strict=True)]
 
 
 def _checksum(graph: Graph) -> int:
