@@ -34,7 +34,7 @@ class VerifyWhole(VerifyEach):
         self.difference = self.difference or self.compare(graph, Exact())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Bisection:
     """What `bisect` found: the pipeline's length in pass runs, how many prefixes were tried, and the fault, if any.
 

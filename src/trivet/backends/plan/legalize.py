@@ -11,7 +11,7 @@ from trivet.ir.rewriter import Rewriter
 from trivet.passes.base import Pass
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LegalizePlan(Pass):
     """The graph stays as it is: accepted, or rejected with every operator that no kernel of the C runtime takes.
 
