@@ -12,7 +12,6 @@ from trivet.frontends.onnx.context import Context, Converters
 from trivet.frontends.onnx.layout import from_image, image
 from trivet.ir.graph import Value
 from trivet.ir.op import TypeMismatch, broadcast_shapes
-from trivet.ops.elementwise import Add, Less, Where
 from trivet.ops.movement import (
     Concat,
     DepthToSpace,
@@ -239,7 +238,7 @@ def gather(ctx: Context) -> Value:
     axis = ctx.axis(ctx.attr_int("axis", 0), x.type.rank)
     size = x.type.shape[axis]
     if indices.data is None:
-        return ctx.emit(Gather(axis), x, _from_start(ctx, indices, size))
+        return ctx.emit(Gather(axis), x, indices)
     found = indices.data
     if found.size and not -size <= int(found.min()) <= int(found.max()) < size:
         ctx.invalid(f"indices reach from {found.min()} to {found.max()}, axis {axis} has {size}")
@@ -247,12 +246,6 @@ def gather(ctx: Context) -> Value:
         one = sliced(ctx, x, axis, int(found.reshape(-1)[0]) % size, 1)
         return ctx.reshape(one, (*x.type.shape[:axis], *found.shape, *x.type.shape[axis + 1 :]))
     return ctx.emit(Gather(axis), x, ctx.constant(found % max(size, 1), indices.type.dtype))
-
-
-def _from_start(ctx: Context, indices: Value, size: int) -> Value:
-    """Indices counted from 0: negative ones count from the end."""
-    wrapped = ctx.emit(Add(), indices, ctx.like(indices, size))
-    return ctx.emit(Where(), ctx.emit(Less(), indices, ctx.like(indices, 0)), wrapped, indices)
 
 
 @ONNX("Expand")
