@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 from trivet.core.record import dataclass
@@ -58,7 +59,7 @@ class Field:
         return self.type.size_bytes * self.count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: what is derived from the fields is kept
 class Record:
     """Fields in file order; gaps for alignment are zero bytes, and the size is a multiple of 4."""
 
@@ -66,17 +67,22 @@ class Record:
     fields: tuple[Field, ...]
     doc: str = ""
 
-    def layout(self) -> Iterator[tuple[int, Field]]:
-        """Each field with its byte offset."""
-        offset = 0
+    @cached_property
+    def _places(self) -> tuple[tuple[int, Field], ...]:
+        places, offset = [], 0
         for field in self.fields:
             offset = align(offset, field.type.alignment)
-            yield offset, field
+            places.append((offset, field))
             offset += field.size_bytes
+        return tuple(places)
 
-    @property
+    def layout(self) -> Iterator[tuple[int, Field]]:
+        """Each field with its byte offset."""
+        return iter(self._places)
+
+    @cached_property
     def size_bytes(self) -> int:
-        end = max((offset + field.size_bytes for offset, field in self.layout()), default=0)
+        end = max((offset + field.size_bytes for offset, field in self._places), default=0)
         return align(end, 4)
 
     def offset_of(self, name: str) -> int:

@@ -6,12 +6,14 @@ Exit codes: 0 fine; 1 the model or the budget is at fault; 2 wrong usage; 3 a fa
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from typing import NoReturn
 
 from trivet import __version__
 from trivet.cli.registry import COMMANDS, Command
@@ -63,6 +65,12 @@ def full_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the result is the process's exit code."""
     return _guarded(list(sys.argv[1:] if argv is None else argv))
+
+
+def entry() -> NoReturn:
+    """The `trivet` command as a process of its own."""
+    gc.disable()  # it is short: looking for cycles takes longer than what they free is worth
+    sys.exit(main())
 
 
 def _dispatch(arguments: Sequence[str]) -> int:
@@ -167,4 +175,4 @@ def _sentence(command: Command) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    entry()
