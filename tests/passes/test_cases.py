@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from normal_form import normal_form
 from trivet.ir.graph import Graph
 from trivet.ir.text.parser import parse_graph
-from trivet.ir.text.printer import print_graph
 from trivet.ops import OP_BY_NAME
 from trivet.passes.base import Pass
 from trivet.passes.catalog import parse_pipeline
@@ -58,18 +58,6 @@ def read_cases(file: Path) -> list[Case]:
 
 
 CASES = [case for file in sorted(DIRECTORY.glob("*.tir")) for case in read_cases(file)]
-
-
-def normal_form(graph: Graph) -> str:
-    """The text of a graph with values named by their order."""
-    produced = [value for node in graph.nodes for value in node.outputs]
-    for index, value in enumerate([*graph.inputs, *(s.read for s in graph.states), *graph.constants(), *produced]):
-        value.name = f"v{index}"
-    graph.input_ports[:] = [replace(port, name=v.name) for v, port in zip(graph.inputs, graph.input_ports, strict=True)]
-    graph.output_ports[:] = [
-        replace(port, name=value.name) for value, port in zip(graph.outputs, graph.output_ports, strict=True)
-    ]
-    return print_graph(graph)
 
 
 def parsed(text: str) -> Graph:

@@ -23,13 +23,22 @@ class Use:
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """A tensor: a graph input, a state, a constant (`data` is set) or a result of `producer`."""
+    """A tensor: a graph input, a state, a constant (`data` is set) or a result of `producer`.
+
+    `defined` is where the source defines an input or a constant.
+    """
 
     type: TensorType
     name: str = ""
     data: Array | None = None
     producer: Node | None = None
     uses: list[Use] = field(default_factory=list)
+    defined: Location | None = None
+
+    @property
+    def loc(self) -> Location | None:
+        """Where the value comes from in the source; a result comes from where its operator stands."""
+        return self.producer.loc if self.producer is not None else self.defined
 
     @property
     def is_constant(self) -> bool:

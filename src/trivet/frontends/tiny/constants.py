@@ -15,7 +15,14 @@ RANDOM_I32 = 1000
 
 
 class BadData(Exception):
-    """Data that does not fit a constant's type; the frontend adds the place."""
+    """Data that does not fit a constant's type; the frontend adds the place.
+
+    `element` is the index of the number at fault in the text of a list, if it is one number's fault.
+    """
+
+    def __init__(self, message: str, element: int | None = None) -> None:
+        super().__init__(message)
+        self.element = element
 
 
 def random(dtype: DType, shape: Shape, seed: int) -> Array:
@@ -50,7 +57,9 @@ def from_list(dtype: DType, shape: Shape, items: list[object]) -> Array:
     """
     flat: list[int] = []
     _flatten(items, shape, 0, flat)
-    _check_range(dtype, min(flat, default=0), max(flat, default=0))
+    for index, value in enumerate(flat):
+        if not dtype.min <= value <= dtype.max:
+            raise BadData(_misfit(dtype, value), index)
     return np.array(flat, dtype.numpy).reshape(shape)
 
 
@@ -90,4 +99,8 @@ def _flatten(items: list[object], shape: Shape, axis: int, flat: list[int]) -> N
 def _check_range(dtype: DType, low: int, high: int) -> None:
     for value in (low, high):
         if not dtype.min <= value <= dtype.max:
-            raise BadData(f"{value} does not fit {dtype.name} ({dtype.min} to {dtype.max})")
+            raise BadData(_misfit(dtype, value))
+
+
+def _misfit(dtype: DType, value: int) -> str:
+    return f"{value} does not fit {dtype.name} ({dtype.min} to {dtype.max})"

@@ -146,6 +146,8 @@ class _Builder:
         self.directory = directory
         self.graph = Graph(Path(source.file).stem or "main")
         self.values: dict[str, Value] = {}
+        self.numbers: list[Token] = []
+        """The numbers of the list that is being read, in the order of the text."""
 
     # ---- statements
 
@@ -166,7 +168,8 @@ class _Builder:
                 case _:
                     data = constants.from_list(type_.dtype, type_.shape, argument)
         except constants.BadData as error:
-            raise self._error(str(error), token) from None
+            raise self._error(str(error), token if error.element is None else self.numbers[error.element]) from None
+        self.numbers.clear()
         self._define(name, self.graph.constant(data, type_, str(name)))
 
     def on_let(self, parts: list[Any]) -> None:
@@ -207,6 +210,7 @@ class _Builder:
         return "splat", self._integer(parts[0]), parts[0]
 
     def on_number(self, parts: list[Token]) -> tuple[int, Token]:
+        self.numbers.append(parts[0])
         return self._integer(parts[0]), parts[0]
 
     def on_list(self, parts: list[Any]) -> tuple[str, list[object], Token | None]:
@@ -257,6 +261,9 @@ class _Builder:
         name = str(token)
         if name in self.values:
             raise self._error(f"'{name}' is defined twice", token)
+        if value.loc is None:
+            start = int(token.start_pos or 0)
+            value.defined = self.source.span(start, start + len(token))
         self.values[name] = value
 
     def _find(self, token: Token) -> Value:
