@@ -54,4 +54,4 @@ def test_cast_of_floats_that_no_integer_holds(library: ctypes.CDLL, dtype: DType
 @DRAWN
 @given(data=st.data())
 def test_batch_matmul(library: ctypes.CDLL, data: st.DataObject) -> None:
-    check_drawn(library, BatchMatMul, data, lambda case: case.types[0].dtype in (I8, F32), 1e-5)
+    check_drawn(library, BatchMatMul, data, lambda case: True, 1e-5)

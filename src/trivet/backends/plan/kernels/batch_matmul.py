@@ -16,7 +16,7 @@ from trivet.ir.types import Shape
 from trivet.ops.matmul import BatchMatMul
 
 MAX_INNER = 32768
-"""So many products of two centered int8 values add up inside int32."""
+"""So many products of two centered int8 values add up inside int32, and of int16 inside int64."""
 
 _MATRICES = (
     Field("matrices", BLOB, "u32 [count][2]: which matrix of a and which of b make each matrix of the result"),
@@ -28,35 +28,33 @@ _MATRICES = (
     Field("transposed", U32, "1: matrices of b are [columns, inner]"),
 )
 
-BATCH_MATMUL_S8 = CKernel(
-    142,
-    "batch_matmul_s8",
-    Record(
-        "batch_matmul_s8",
-        (
-            *_MATRICES,
-            Field("scale", BLOB, "f64 [1]: factor of the sums, rounded half to even; absent: mantissa and shift"),
-            Field("mantissa", I32, "Q0.31"),
-            Field("shift", I32, "left if positive"),
-            Field("a_zero", I32),
-            Field("b_zero", I32),
-            Field("out_zero", I32),
-        ),
+_STORED = Record(
+    "batch_matmul_stored",
+    (
+        *_MATRICES,
+        Field("scale", BLOB, "f64 [1]: factor of the sums, rounded half to even; absent: mantissa and shift"),
+        Field("mantissa", I32, "Q0.31; for int16 its upper 16 bits count"),
+        Field("shift", I32, "left if positive"),
+        Field("a_zero", I32),
+        Field("b_zero", I32),
+        Field("out_zero", I32),
     ),
-    by_rows=False,
 )
+BATCH_MATMUL_S8 = CKernel(142, "batch_matmul_s8", _STORED, by_rows=False)
+BATCH_MATMUL_I16 = CKernel(144, "batch_matmul_i16", _STORED, by_rows=False)
 BATCH_MATMUL_F32 = CKernel(143, "batch_matmul_f32", Record("batch_matmul_f32", _MATRICES), by_rows=False)
-FAMILY = (BATCH_MATMUL_S8, BATCH_MATMUL_F32)
+FAMILY = (BATCH_MATMUL_S8, BATCH_MATMUL_F32, BATCH_MATMUL_I16)
 
 _Params = dict[str, FieldValue | Blob | None]
 
 
 @KERNELS.kernel(BatchMatMul)
-def batch_matmul_s8(node: Node) -> Call | None:
+def batch_matmul_stored(node: Node) -> Call | None:
+    """int8 with 32-bit sums, int16 with 64-bit ones."""
     op = node.op
     assert isinstance(op, BatchMatMul)
     a, b = (v.type for v in node.inputs)
-    if a.dtype is not d.I8 or op.out is None or node.output.type.elements == 0 or not 1 <= a.shape[-1] <= MAX_INNER:
+    if op.out is None or node.output.type.elements == 0 or not 1 <= a.shape[-1] <= MAX_INNER:
         return None
     if a.quant is None or b.quant is None or not (a.quant.is_per_tensor and b.quant.is_per_tensor):
         return None
@@ -70,6 +68,8 @@ def batch_matmul_s8(node: Node) -> Call | None:
         "b_zero": b.quant.zero_point,
         "out_zero": op.out.zero_point,
     }
+    if a.dtype is d.I16:
+        return _call(BATCH_MATMUL_I16, node, params, fixed_row=8) if multiplier.shift < 8 else None
     return _call(BATCH_MATMUL_S8, node, params, fixed_row=4)
 
 

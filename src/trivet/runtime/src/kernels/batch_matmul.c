@@ -1,4 +1,4 @@
-/* Products of two activations, matrix by matrix, on int8 and float32. */
+/* Products of two activations, matrix by matrix, on int8, int16 and float32. */
 #include "fixedpoint.h"
 #include "trivet/kernels/batch_matmul.h"
 
@@ -59,13 +59,14 @@ static bool matrices_are_sound(const trivet_check *check, const matrices *m, uin
            next == check->input_count;
 }
 
-static void sums_s8(const trivet_batch_matmul_s8_record *p, const int8_t *a, const int8_t *b, int32_t *sums) {
+static void sums_s8(const trivet_batch_matmul_stored_record *p, const int8_t *a, const int8_t *b, int32_t *sums) {
+    /* Centered values fit in 16 bits: compilers know instructions for products of these. */
     const int32_t a_zero = p->a_zero, b_zero = p->b_zero;
     if (p->transposed != 0) {
         for (uint32_t n = 0; n < p->columns; n++, b += p->inner) {
             int32_t sum = 0;
             for (uint32_t k = 0; k < p->inner; k++) {
-                sum += (a[k] - a_zero) * (b[k] - b_zero);
+                sum += (int16_t)(a[k] - a_zero) * (int16_t)(b[k] - b_zero);
             }
             sums[n] = sum;
         }
@@ -75,14 +76,14 @@ static void sums_s8(const trivet_batch_matmul_s8_record *p, const int8_t *a, con
         sums[n] = 0;
     }
     for (uint32_t k = 0; k < p->inner; k++, b += p->columns) {
-        const int32_t factor = a[k] - a_zero;
+        const int16_t factor = (int16_t)(a[k] - a_zero);
         for (uint32_t n = 0; n < p->columns; n++) {
-            sums[n] += factor * (b[n] - b_zero);
+            sums[n] += factor * (int16_t)(b[n] - b_zero);
         }
     }
 }
 
-static void store_s8(const trivet_batch_matmul_s8_record *p, const double *scale, const int32_t *sums, int8_t *y) {
+static void store_s8(const trivet_batch_matmul_stored_record *p, const double *scale, const int32_t *sums, int8_t *y) {
     for (uint32_t n = 0; n < p->columns; n++) {
         int32_t value = scale == NULL ? trivet_rescale_q31(sums[n], p->mantissa, p->shift)
                                       : trivet_round_half_even((double)sums[n] * *scale);
@@ -93,7 +94,7 @@ static void store_s8(const trivet_batch_matmul_s8_record *p, const double *scale
 
 trivet_status trivet_batch_matmul_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     (void)row, (void)rows;
-    const trivet_batch_matmul_s8_record *p = call->params;
+    const trivet_batch_matmul_stored_record *p = call->params;
     const matrices m = MATRICES(p);
     const uint32_t *pairs = (const uint32_t *)(const void *)trivet_blob_data(call->constants, m.pairs);
     const double *scale = (const double *)(const void *)trivet_blob_data(call->constants, &p->scale);
@@ -112,17 +113,82 @@ trivet_status trivet_batch_matmul_s8_run(const trivet_call *call, uint32_t row, 
     return TRIVET_OK;
 }
 
-static bool is_byte(int32_t v) { return v >= -128 && v <= 127; }
+static bool is_between(int32_t v, int32_t lo, int32_t hi) { return v >= lo && v <= hi; }
+
+/* True iff zero points are stored values of a type whose least value is `least`, and the factor is sound. */
+static bool rescaling_is_sound(const trivet_check *check, int32_t least) {
+    const trivet_batch_matmul_stored_record *p = check->params;
+    const double *scale = (const double *)(const void *)trivet_blob_data(check->constants, &p->scale);
+    int32_t most = -(least + 1);
+    return is_between(p->a_zero, least, most) && is_between(p->b_zero, least, most) &&
+           is_between(p->out_zero, least, most) && p->mantissa >= 0 &&
+           (scale == NULL || (p->scale.bytes == sizeof(double) && *scale >= 0.0 && *scale <= 1e30));
+}
 
 trivet_status trivet_batch_matmul_s8_check(const trivet_check *check) {
-    const trivet_batch_matmul_s8_record *p = check->params;
+    const trivet_batch_matmul_stored_record *p = check->params;
     const matrices m = MATRICES(p);
-    const double *scale = (const double *)(const void *)trivet_blob_data(check->constants, &p->scale);
     TRIVET_REQUIRE(matrices_are_sound(check, &m, TRIVET_I8, 1) && p->inner <= MAX_INNER);
     TRIVET_REQUIRE(check->scratch_bytes / sizeof(int32_t) >= p->columns);
-    TRIVET_REQUIRE(is_byte(p->a_zero) && is_byte(p->b_zero) && is_byte(p->out_zero));
-    TRIVET_REQUIRE(p->shift >= -31 && p->shift <= 30 && p->mantissa >= 0);
-    TRIVET_REQUIRE(scale == NULL || (p->scale.bytes == sizeof(double) && *scale >= 0.0 && *scale <= 1e30));
+    TRIVET_REQUIRE(rescaling_is_sound(check, -128) && is_between(p->shift, -31, 30));
+    return TRIVET_OK;
+}
+
+static void sums_i16(const trivet_batch_matmul_stored_record *p, const int16_t *a, const int16_t *b, int64_t *sums) {
+    const uintptr_t next_k = p->transposed != 0 ? 1 : p->columns, next_n = p->transposed != 0 ? p->inner : 1;
+    for (uint32_t n = 0; n < p->columns; n++) {
+        const int16_t *column = b + n * next_n;
+        int64_t sum = 0;
+        for (uint32_t k = 0; k < p->inner; k++) {
+            sum += (int64_t)(a[k] - p->a_zero) * (column[k * next_k] - p->b_zero);
+        }
+        sums[n] = sum;
+    }
+}
+
+/* x * mantissa * 2^(shift - 31) with the mantissa cut to 16 bits, rounded once, modulo 2^32. */
+static int64_t rescaled_64(int64_t x, int32_t mantissa, int32_t shift) {
+    int64_t reduced = mantissa < 0x7FFF0000 ? (mantissa + (1 << 15)) >> 16 : 0x7FFF;
+    return (int32_t)(uint64_t)((x * reduced + ((int64_t)1 << (14 - shift))) >> (15 - shift));
+}
+
+static void store_i16(const trivet_batch_matmul_stored_record *p, const double *scale, const int64_t *sums,
+                      int16_t *y) {
+    for (uint32_t n = 0; n < p->columns; n++) {
+        int64_t value = scale == NULL ? rescaled_64(sums[n], p->mantissa, p->shift)
+                                      : trivet_round_half_even((double)sums[n] * *scale);
+        value += p->out_zero;
+        y[n] = (int16_t)(value < -32768 ? -32768 : value > 32767 ? 32767 : value);
+    }
+}
+
+trivet_status trivet_batch_matmul_i16_run(const trivet_call *call, uint32_t row, uint32_t rows) {
+    (void)row, (void)rows;
+    const trivet_batch_matmul_stored_record *p = call->params;
+    const matrices m = MATRICES(p);
+    const uint32_t *pairs = (const uint32_t *)(const void *)trivet_blob_data(call->constants, m.pairs);
+    const double *scale = (const double *)(const void *)trivet_blob_data(call->constants, &p->scale);
+    const uint8_t *a, *b;
+    int64_t *sums = (int64_t *)(void *)call->scratch;
+    int16_t *y = (int16_t *)(void *)call->outputs[0].data;
+    operands_of(call, &m, &a, &b);
+    for (uint32_t i = 0; i < count_of(&m); i++) {
+        const int16_t *left = (const int16_t *)(const void *)a + (uintptr_t)pairs[2 * i] * p->rows * p->inner;
+        const int16_t *right = (const int16_t *)(const void *)b + (uintptr_t)pairs[2 * i + 1] * p->inner * p->columns;
+        for (uint32_t r = 0; r < p->rows; r++, left += p->inner, y += p->columns) {
+            sums_i16(p, left, right, sums);
+            store_i16(p, scale, sums, y);
+        }
+    }
+    return TRIVET_OK;
+}
+
+trivet_status trivet_batch_matmul_i16_check(const trivet_check *check) {
+    const trivet_batch_matmul_stored_record *p = check->params;
+    const matrices m = MATRICES(p);
+    TRIVET_REQUIRE(matrices_are_sound(check, &m, TRIVET_I16, 2) && p->inner <= MAX_INNER);
+    TRIVET_REQUIRE(check->scratch_bytes / sizeof(int64_t) >= p->columns);
+    TRIVET_REQUIRE(rescaling_is_sound(check, -32768) && is_between(p->shift, -31, 7));
     return TRIVET_OK;
 }
 

@@ -4,7 +4,7 @@
 
 #include "trivet/kernel.h"
 
-typedef struct trivet_batch_matmul_s8_record {
+typedef struct trivet_batch_matmul_stored_record {
     trivet_blob matrices; /* u32 [count][2]: which matrix of a and which of b make each matrix of the result */
     trivet_blob a; /* operand a, if it is constant */
     trivet_blob b; /* operand b, if it is constant */
@@ -13,13 +13,13 @@ typedef struct trivet_batch_matmul_s8_record {
     uint32_t columns; /* of a result */
     uint32_t transposed; /* 1: matrices of b are [columns, inner] */
     trivet_blob scale; /* f64 [1]: factor of the sums, rounded half to even; absent: mantissa and shift */
-    int32_t mantissa; /* Q0.31 */
+    int32_t mantissa; /* Q0.31; for int16 its upper 16 bits count */
     int32_t shift; /* left if positive */
     int32_t a_zero;
     int32_t b_zero;
     int32_t out_zero;
-} trivet_batch_matmul_s8_record;
-typedef char trivet_batch_matmul_s8_record_is_packed[sizeof(trivet_batch_matmul_s8_record) == 68 ? 1 : -1];
+} trivet_batch_matmul_stored_record;
+typedef char trivet_batch_matmul_stored_record_is_packed[sizeof(trivet_batch_matmul_stored_record) == 68 ? 1 : -1];
 
 typedef struct trivet_batch_matmul_f32_record {
     trivet_blob matrices; /* u32 [count][2]: which matrix of a and which of b make each matrix of the result */
@@ -34,7 +34,8 @@ typedef char trivet_batch_matmul_f32_record_is_packed[sizeof(trivet_batch_matmul
 
 /* X(id, name, parameter record, by rows, bit i: word i of the record starts a blob) */
 #define TRIVET_KERNELS_BATCH_MATMUL(X) \
-    X(142, batch_matmul_s8, trivet_batch_matmul_s8_record, 0u, 0x415u) \
+    X(142, batch_matmul_s8, trivet_batch_matmul_stored_record, 0u, 0x415u) \
     X(143, batch_matmul_f32, trivet_batch_matmul_f32_record, 0u, 0x15u) \
+    X(144, batch_matmul_i16, trivet_batch_matmul_stored_record, 0u, 0x415u) \
 
 #endif
