@@ -15,33 +15,42 @@ typedef struct plane {
     uint32_t run;
 } plane;
 
-/* Runs of a fixed length, which compilers turn into single loads and stores. Turns of the outer loop are taken TILE at
- * a time, so that both sides of a transpose stay in the cache. */
-#define TILED(BYTES)                                                                                               \
-    for (int32_t first = 0; first < p->outer.extent; first += TILE) {                                              \
-        int32_t last = p->outer.extent - first < TILE ? p->outer.extent : first + TILE;                            \
-        for (int32_t j = 0; j < p->inner.extent; j++) {                                                            \
-            const uint8_t *s = source + (intptr_t)j * p->inner.source + (intptr_t)first * p->outer.source;         \
-            uint8_t *t = target + (intptr_t)j * p->inner.target + (intptr_t)first * p->outer.target;               \
-            for (int32_t i = first; i < last; i++, s += p->outer.source, t += p->outer.target) {                   \
-                memcpy(t, s, BYTES);                                                                               \
-            }                                                                                                      \
-        }                                                                                                          \
+/* Runs of a fixed length, which compilers make single loads and stores. Turns of the outer loop are taken TILE at a
+ * time, so that the cache lines of both sides of a transpose are used up while they are there. */
+#define TILED(BYTES)                                                                                          \
+    for (int32_t first = 0; first < outer.extent; first += TILE) {                                            \
+        const int32_t count = outer.extent - first < TILE ? outer.extent - first : TILE;                      \
+        for (int32_t j = 0; j < inner.extent; j++) {                                                          \
+            const uint8_t *s = source + (intptr_t)j * inner.source + (intptr_t)first * outer.source;          \
+            uint8_t *t = target + (intptr_t)j * inner.target + (intptr_t)first * outer.target;                \
+            for (int32_t i = 0; i < count; i++, s += outer.source, t += outer.target) {                       \
+                memcpy(t, s, BYTES);                                                                          \
+            }                                                                                                 \
+        }                                                                                                     \
     }
+
+static int64_t size_of_step(int32_t step) { return step < 0 ? -(int64_t)step : step; }
 
 static void move_plane(const plane *p, const uint8_t *source, uint8_t *target) {
     const int32_t run = (int32_t)p->run;
-    if (p->inner.source == run && p->inner.target == run) {
-        for (int32_t i = 0; i < p->outer.extent; i++, source += p->outer.source, target += p->outer.target) {
-            memcpy(target, source, (size_t)p->run * (uint32_t)p->inner.extent);
+    axis outer = p->outer, inner = p->inner;
+    if (inner.source == run && inner.target == run) {
+        for (int32_t i = 0; i < outer.extent; i++, source += outer.source, target += outer.target) {
+            memcpy(target, source, (size_t)p->run * (uint32_t)inner.extent);
         }
         return;
+    }
+    if (size_of_step(outer.target) > size_of_step(inner.source)) { /* the long steps go to the loop of fewer turns */
+        outer = p->inner;
+        inner = p->outer;
     }
     switch (p->run) {
     case 1: TILED(1) break;
     case 2: TILED(2) break;
+    case 3: TILED(3) break;
     case 4: TILED(4) break;
     case 8: TILED(8) break;
+    case 16: TILED(16) break;
     default: TILED(p->run) break;
     }
 }
