@@ -96,6 +96,11 @@ def kernels_header() -> str:
 def format_table() -> str:
     """docs/plan-format.md"""
     lines = ["# The `.tgrs` plan format", "", *(f.__doc__ or "").split("\n\n", 1)[1].strip().splitlines(), ""]
+    lines += ["Element types: " + ", ".join(f"{code} {dtype.name}" for dtype, code in f.DTYPES.items()) + ".", ""]
+    lines += ["The sections, in this order, each at the first multiple of 16 after the one before:", ""]
+    lines += ["| section | records | holds |", "|---|---|---|"]
+    lines += [f"| {s.name} | {s.record.name if s.record else 'bytes'} | {s.doc} |" for s in f.SECTIONS]
+    lines += [""]
     for record in f.RECORDS:
         lines += _markdown(record)
     lines += ["# Parameter records of the kernels", ""]

@@ -8,47 +8,68 @@ uint32_t trivet_element_bytes(uint32_t dtype) {
 
 trivet_geometry trivet_tensor_geometry(const trivet_model *model, const trivet_tensor_record *tensor) {
     const uint32_t *shape = trivet_shape(model, tensor);
-    trivet_geometry geometry = {0, 1, trivet_element_bytes(tensor->dtype)};
-    for (uint32_t axis = 0; axis < tensor->rank; axis++) {
-        geometry.bytes *= shape[axis];
-    }
-    geometry.row_bytes = geometry.bytes;
+    uint32_t element = trivet_element_bytes(tensor->dtype);
     if (tensor->rank == 4) {
-        geometry.height = shape[1];
-        geometry.row_bytes = shape[2] * shape[3] * trivet_element_bytes(tensor->dtype);
+        uint32_t row_bytes = shape[2] * shape[3] * element;
+        trivet_geometry images = {row_bytes, shape[1], shape[0] * shape[1] * row_bytes};
+        return images;
     }
-    return geometry;
+    for (uint32_t axis = 0; axis < tensor->rank; axis++) {
+        element *= shape[axis];
+    }
+    trivet_geometry row = {element, 1, element};
+    return row;
 }
 
 uint32_t trivet_tensor_footprint(const trivet_model *model, const trivet_tensor_record *tensor) {
     trivet_geometry geometry = trivet_tensor_geometry(model, tensor);
-    return tensor->depth < geometry.height ? tensor->depth * geometry.row_bytes : geometry.bytes;
+    return trivet_is_ring(model, tensor) ? tensor->depth * geometry.row_bytes : geometry.bytes;
+}
+
+/* An image of a tensor of rank 4 that is no ring. */
+static trivet_image image_of(const trivet_tensor_record *tensor, trivet_geometry geometry, uint32_t batch,
+                             uint32_t images) {
+    trivet_image image = {geometry.row_bytes, geometry.height, tensor->depth, 0};
+    if (batch == 1) {
+        return image;
+    }
+    if (images == 1) {
+        image.height = batch * geometry.height; /* the step takes the batch as one */
+        image.depth = image.height;
+    } else {
+        image.stride = geometry.height * geometry.row_bytes;
+    }
+    return image;
 }
 
 trivet_image trivet_operand_image(const trivet_model *model, const trivet_tensor_record *tensor, uint32_t images,
                                   bool is_result) {
     trivet_geometry geometry = trivet_tensor_geometry(model, tensor);
-    trivet_image image = {geometry.row_bytes, geometry.height, tensor->depth, 0};
-    if (tensor->depth < geometry.height) {
-        return image; /* a ring holds one image after the other */
+    if (trivet_is_ring(model, tensor)) {
+        trivet_image ring = {geometry.row_bytes, geometry.height, tensor->depth, 0};
+        return ring; /* it holds one image after the other */
     }
     if (tensor->rank == 4) {
-        uint32_t batch = trivet_shape(model, tensor)[0];
-        if (images == 1) {
-            image.height = batch * geometry.height; /* the step takes the batch as one */
-            image.depth = image.height;
-        } else if (batch != 1) {
-            image.stride = geometry.bytes / batch;
-        }
-    } else if (images != 1 && is_result) {
+        return image_of(tensor, geometry, trivet_shape(model, tensor)[0], images);
+    }
+    trivet_image image = {geometry.row_bytes, 1, 1, 0};
+    if (images != 1 && is_result) {
         image.row_bytes = geometry.bytes / images;
         image.stride = image.row_bytes;
     }
     return image;
 }
 
+uint32_t trivet_operand_height(const trivet_model *model, const trivet_tensor_record *tensor, uint32_t images) {
+    if (tensor->rank != 4) {
+        return 1;
+    }
+    const uint32_t *shape = trivet_shape(model, tensor);
+    return images == 1 && !trivet_is_ring(model, tensor) ? shape[0] * shape[1] : shape[1];
+}
+
 uint32_t trivet_step_height(const trivet_model *model, const trivet_step_record *step) {
     bool accumulates = (step->flags & TRIVET_STEP_ACCUMULATES) != 0;
     const trivet_tensor_record *tensor = trivet_operand(model, step, accumulates ? 0u : step->inputs);
-    return trivet_operand_image(model, tensor, step->images, !accumulates).height;
+    return trivet_operand_height(model, tensor, step->images);
 }

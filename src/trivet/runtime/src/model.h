@@ -53,6 +53,11 @@ static inline const uint8_t *trivet_constants(const trivet_model *model) {
 /* Bytes of an element, 0 for a code that no element type has. */
 uint32_t trivet_element_bytes(uint32_t dtype);
 
+/* True iff it keeps only some rows of an image. Every other rank than 4 is one row. */
+static inline bool trivet_is_ring(const trivet_model *model, const trivet_tensor_record *tensor) {
+    return tensor->rank == 4 && tensor->depth < trivet_shape(model, tensor)[1];
+}
+
 /* How a tensor lies in memory. `bytes` counts all images; a ring keeps `depth` rows of one image. */
 typedef struct trivet_geometry {
     uint32_t row_bytes;
@@ -76,6 +81,9 @@ typedef struct trivet_image {
 
 trivet_image trivet_operand_image(const trivet_model *model, const trivet_tensor_record *tensor, uint32_t images,
                                   bool is_result);
+
+/* The height of that image: all that the schedule asks for, with every firing. */
+uint32_t trivet_operand_height(const trivet_model *model, const trivet_tensor_record *tensor, uint32_t images);
 
 /* Rows that the firings of a step count: of its first result, or of operand 0 if it accumulates. */
 uint32_t trivet_step_height(const trivet_model *model, const trivet_step_record *step);

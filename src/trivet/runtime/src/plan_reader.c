@@ -133,8 +133,7 @@ static bool is_whole(const trivet_model *model, uint32_t index) {
     if (index >= model->header->tensors.count) {
         return false;
     }
-    const trivet_tensor_record *tensor = &trivet_tensors(model)[index];
-    return tensor->depth == trivet_tensor_geometry(model, tensor).height;
+    return !trivet_is_ring(model, &trivet_tensors(model)[index]);
 }
 
 static bool is_permutation(const trivet_port_record *port, uint32_t rank) {

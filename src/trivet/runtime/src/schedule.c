@@ -5,8 +5,11 @@
  */
 #include "model.h"
 
-/* floor(a / b), b > 0 */
+/* floor(a / b), b > 0; most are 1, and a division of 64 bits takes longer than all the rest */
 static int64_t floor_div(int64_t a, int64_t b) {
+    if (b == 1) {
+        return a;
+    }
     return a >= 0 ? a / b : -((-a + b - 1) / b);
 }
 
@@ -85,7 +88,7 @@ static int64_t last_row_of(const trivet_edge_record *edge, int64_t height, uint3
 
 trivet_firing trivet_rows_read(const trivet_model *model, const trivet_step_record *step, uint32_t operand,
                                trivet_firing firing) {
-    int64_t height = trivet_operand_image(model, trivet_operand(model, step, operand), step->images, false).height;
+    int64_t height = trivet_operand_height(model, trivet_operand(model, step, operand), step->images);
     int64_t low = height;
     int64_t high = -1;
     bool has_edge = false;
@@ -118,7 +121,7 @@ typedef struct schedule {
 } schedule;
 
 static int64_t operand_height(const trivet_model *model, const trivet_step_record *step, uint32_t index) {
-    return trivet_operand_image(model, trivet_operand(model, step, index), step->images, false).height;
+    return trivet_operand_height(model, trivet_operand(model, step, index), step->images);
 }
 
 /* Rows of the result that exist after `fired` firings. */
@@ -166,9 +169,8 @@ static bool slot_is_free(const schedule *stream, uint32_t index, trivet_firing f
         return true;
     }
     const trivet_tensor_record *result = trivet_operand(stream->model, step, step->inputs);
-    trivet_image image = trivet_operand_image(stream->model, result, step->images, true);
-    int64_t lost = (int64_t)firing.row + firing.rows - 1 - image.depth; /* the last row that is overwritten */
-    if (image.depth == image.height || lost < 0) {
+    int64_t lost = (int64_t)firing.row + firing.rows - 1 - result->depth; /* the last row that is overwritten */
+    if (!trivet_is_ring(stream->model, result) || lost < 0) {
         return true;
     }
     for (uint32_t reader = index + 1; reader < stream->count; reader++) {
@@ -201,6 +203,9 @@ trivet_status trivet_schedule(const trivet_model *model, const trivet_stream_rec
         uint64_t before = left;
         for (uint32_t s = 0; s < loop.count; s++) {
             const trivet_step_record *step = &loop.steps[s];
+            if (counters[s] >= step->firings) {
+                continue;
+            }
             uint32_t height = trivet_step_height(model, step);
             while (left > 0 && counters[s] < step->firings) {
                 trivet_firing firing = trivet_step_firing(step, height, counters[s]);

@@ -40,8 +40,7 @@ static bool has_operands(const trivet_model *model, const trivet_step_record *st
         if (step->images != 1 && batch != step->images && !is_shared) {
             return false;
         }
-        if (tensor->rank == 4 && step->images == 1 && batch != 1 &&
-            tensor->depth != trivet_shape(model, tensor)[1]) {
+        if (step->images == 1 && batch != 1 && trivet_is_ring(model, tensor)) {
             return false; /* a ring holds one image, not a batch as one */
         }
     }
@@ -110,7 +109,7 @@ static bool has_firings(const trivet_model *model, const trivet_step_record *ste
     }
     for (uint32_t i = 0; i < step->outputs; i++) {
         const trivet_tensor_record *result = trivet_operand(model, step, step->inputs + i);
-        if (trivet_operand_image(model, result, step->images, true).height != height) {
+        if (trivet_operand_height(model, result, step->images) != height) {
             return step->rows >= height; /* results of different heights are made whole */
         }
     }
@@ -122,8 +121,7 @@ static bool is_streamed(const trivet_model *model, const trivet_step_record *ste
         return true;
     }
     for (uint32_t i = 0; i < (uint32_t)step->inputs + step->outputs; i++) {
-        const trivet_tensor_record *tensor = trivet_operand(model, step, i);
-        if (tensor->depth != trivet_tensor_geometry(model, tensor).height) {
+        if (trivet_is_ring(model, trivet_operand(model, step, i))) {
             return true;
         }
     }
@@ -216,7 +214,7 @@ static bool is_edge(const trivet_model *model, const trivet_stream_record *strea
         return false;
     }
     const trivet_tensor_record *tensor = trivet_operand(model, step, edge->operand);
-    uint32_t height = trivet_operand_image(model, tensor, step->images, false).height;
+    uint32_t height = trivet_operand_height(model, tensor, step->images);
     if (!is_rule(edge, height)) {
         return false;
     }
@@ -234,8 +232,7 @@ static bool is_edge(const trivet_model *model, const trivet_stream_record *strea
 static bool is_covered(const trivet_model *model, const trivet_stream_record *stream, const trivet_step_record *step,
                        uint32_t operand) {
     const trivet_tensor_record *tensor = trivet_operand(model, step, operand);
-    bool is_ring = tensor->depth != trivet_tensor_geometry(model, tensor).height;
-    if (!is_ring && (tensor->producer == TRIVET_EXTERNAL || tensor->producer < stream->first_step)) {
+    if (!trivet_is_ring(model, tensor) && (tensor->producer == TRIVET_EXTERNAL || tensor->producer < stream->first_step)) {
         return true;
     }
     for (uint32_t e = 0; e < step->edge_count; e++) {
