@@ -48,6 +48,7 @@ class Settings:
     """Everything that decides what a compilation does. Sizes are bytes; None means no limit.
 
     `passes` replaces the pipeline (`a,b,fixpoint(c,d)`); `disabled` names passes to leave out.
+    `model_layout` keeps inputs and outputs in the model's own axis order inside the plan, at the cost of transposes.
     """
 
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -64,6 +65,7 @@ class Settings:
     objective: Objective = Objective.SPEED
     allocator: Allocator = Allocator.EXACT
     i32: Interval | None = None
+    model_layout: bool = False
     target: str | None = None
 
 
@@ -123,7 +125,7 @@ def pipeline_for(graph: Graph, settings: Settings, legalize: Sequence[Pass] = ()
     """
     if settings.passes is not None:
         return parse_pipeline(settings.passes, passes_by_name(settings))
-    return (*whole_pipeline(graph, settings.level, settings.i32), *legalize)
+    return (*whole_pipeline(graph, settings.level, settings.i32, not settings.model_layout), *legalize)
 
 
 def build(loaded: Loaded, settings: Settings, instruments: Sequence[Instrument] = ()) -> Compiled:

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from trivet.cli.main import main
 
@@ -79,6 +81,31 @@ def test_the_smallest_plan_may_be_asked_for(capsys: pytest.CaptureFixture[str], 
         out = trivet(capsys, "compile", DIGITS, "-o", tmp_path / "d.tgrs", "--optimize", objective, "--json")[1]
         sizes[objective] = json.loads(out)["fast_bytes"]
     assert sizes["memory"] < sizes["speed"] == 6144
+
+
+def test_the_model_s_own_layout_may_be_kept(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    model, results = tmp_path / "m.onnx", []
+    save_two_channel_convolution(model)
+    for layout in ("storage", "model"):
+        plan = tmp_path / f"{layout}.tgrs"
+        assert trivet(capsys, "compile", model, "-o", plan, "--io-layout", layout)[0] == 0
+        assert trivet(capsys, "run", plan, "--check", model, "-o", tmp_path / layout)[0] == 0
+        results.append(np.load(tmp_path / layout / "output_0.npy"))
+        perms = json.loads(trivet(capsys, "inspect", plan, "--json")[1])["inputs"][0]["perm"]
+        assert (perms is None) == (layout == "model")
+    np.testing.assert_array_equal(*results)
+    assert results[0].shape == (1, 3, 5, 6)
+
+
+def save_two_channel_convolution(path: Path) -> None:
+    """A float network whose only layer is a convolution: [1, 2, 5, 6] -> [1, 3, 5, 6]."""
+    weights = np.random.default_rng(0).normal(size=(3, 2, 3, 3)).astype(np.float32)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1])
+    ends = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in (("x", [1, 2, 5, 6]), ("y", [1, 3, 5, 6]))
+    ]
+    graph = helper.make_graph([node], "g", ends[:1], ends[1:], [numpy_helper.from_array(weights, "w")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
 
 
 def test_opt_prints_ir_that_opt_reads_again(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

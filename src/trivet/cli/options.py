@@ -109,6 +109,12 @@ def add_pipeline(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         group.add_argument(f"-O{number}", dest="level", action="store_const", const=number, help=meaning)
     group.add_argument("--disable", action="append", default=[], metavar="PASS", help="leave a pass out")
     group.add_argument(
+        "--io-layout",
+        choices=("storage", "model"),
+        default="storage",
+        help="axis order of inputs and outputs in the artifact: channels last (default), or the model's own",
+    )
+    group.add_argument(
         "--i32-range", type=interval, metavar="LO:HI", help="what i32 inputs of .tiny programs hold (default +-2^20)"
     )
     parser.set_defaults(level=1)

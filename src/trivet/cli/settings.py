@@ -50,6 +50,7 @@ def settings_from(arguments: argparse.Namespace, backends: Sequence[str] = ()) -
         preserve_input=given.get("preserve_input", False),
         target=name,
         i32=given.get("i32_range"),
+        model_layout=given.get("io_layout") == "model",
     )
 
 

@@ -105,6 +105,11 @@ class Rewriter:
         self.changed = True
         value.type = type_
 
+    def rename(self, value: Value, name: str) -> None:
+        """Give a value another name."""
+        self.changed |= value.name != name
+        value.name = name
+
     def erase(self, node: Node) -> None:
         """Remove a node whose results nobody reads."""
         assert not any(value.uses or self.graph.is_result(value) for value in node.outputs), f"{node!r} is still used"

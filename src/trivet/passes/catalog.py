@@ -38,9 +38,9 @@ def graph_pipeline(level: int, i32: Interval | None = None) -> Pipeline:
     return (ShapeInfer(), check) if level == 0 else (ShapeInfer(), OPTIMIZE, Fuse(), check)
 
 
-def whole_pipeline(graph: Graph, level: int, i32: Interval | None = None) -> Pipeline:
-    """Normalization where the graph needs it, then the level's pipeline."""
-    needed = () if is_exact_program(graph) else normalize()
+def whole_pipeline(graph: Graph, level: int, i32: Interval | None = None, ports: bool = True) -> Pipeline:
+    """Normalization where the graph needs it, then the level's pipeline; `ports` as `normalize` takes it."""
+    needed = () if is_exact_program(graph) else normalize(ports)
     return (*needed, *graph_pipeline(level, i32))
 
 

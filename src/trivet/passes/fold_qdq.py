@@ -82,7 +82,7 @@ def _replace(rw: Rewriter, quantize: Node, result: Value) -> None:
     old, source = quantize.output, quantize.inputs[0]
     assert result.type == old.type, f"{result!r} is not {old!r}"
     if result.producer is not None and not result.name:
-        result.name = old.name
+        rw.rename(result, old.name)
     rw.replace_value(old, result)
     rw.erase(quantize)
     rw.erase_dead_producers(source)

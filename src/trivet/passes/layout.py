@@ -49,7 +49,7 @@ def _name_operands(rw: Rewriter) -> None:
     """A transpose that vanishes leaves its name to its operand, which may have none (a frontend names results only)."""
     for node in rw.graph.nodes:
         if isinstance(node.op, Transpose) and node.output.name and not node.inputs[0].name:
-            node.inputs[0].name = f"{node.output.name}.t"
+            rw.rename(node.inputs[0], f"{node.output.name}.t")
 
 
 def _merge(rw: Rewriter, node: Node) -> bool:
@@ -124,7 +124,7 @@ def _rebuild(rw: Rewriter, node: Node, how: Commuted, operands: list[Value]) -> 
     name = node.output.name
     inner = rw.insert_before(node, how.op, operands, f"{name}.t" if name else "", node.loc)
     if how.after == tuple(range(len(how.after))):
-        inner.name = name
+        rw.rename(inner, name)
         outer = inner
     else:
         outer = rw.insert_before(node, Transpose(how.after), [inner], name, node.loc)
