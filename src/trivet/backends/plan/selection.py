@@ -6,7 +6,7 @@ from trivet.backends.ckernels import Call
 from trivet.backends.plan import format as f
 from trivet.backends.plan.kernels import KERNELS
 from trivet.errors import Problems, Unsupported
-from trivet.ir.graph import Graph, Node
+from trivet.ir.graph import Graph, Node, Value
 from trivet.planning.rows import reduces_rows
 
 
@@ -40,15 +40,33 @@ class Selection:
         return call.streams and call.accumulates == reduces_rows(node)
 
     def check(self, graph: Graph) -> None:
-        """Raises: Problems, with every node that no kernel takes."""
-        missing = [n for n in graph.nodes if not n.op.views_input and self.find(n) is None]
-        if missing:
-            raise Problems("the C runtime has no kernel", [_refusal(node) for node in missing])
+        """Raises: Problems, with every tensor that no plan can hold, and every node that no kernel takes."""
+        problems = [problem for value in graph.inputs if (problem := _unplaceable(value, None))]
+        for node in graph.nodes:
+            limits = [problem for value in node.outputs if (problem := _unplaceable(value, node))]
+            if not limits and not node.op.views_input and self.find(node) is None:
+                limits = [_refusal(node)]
+            problems += limits
+        if problems:
+            raise Problems("the C runtime does not run this model", problems)
+
+
+def _unplaceable(value: Value, node: Node | None) -> Unsupported | None:
+    """Why a tensor cannot lie in a plan's memory."""
+    type_ = value.type
+    if type_.dtype in f.DTYPES and type_.elements > 0 and type_.rank <= f.MAX_RANK:
+        return None
+    dtypes = ", ".join(dtype.name for dtype in f.DTYPES)
+    text = f"%{value.name}: a plan holds no {type_}; it takes {dtypes}, ranks to {f.MAX_RANK}, at least one element"
+    return Unsupported(text, where=node.loc if node else None)
 
 
 def _refusal(node: Node) -> Unsupported:
     operands = ", ".join(str(type_) for type_ in node.input_types)
     reason = KERNELS.refusal(type(node.op)) or f"it does not take ({operands}) with these attributes"
+    count = len(node.inputs) + len(node.outputs)
+    if count > f.MAX_OPERANDS:
+        reason = f"{count} operands and results, a kernel takes {f.MAX_OPERANDS}"
     return Unsupported(
         f"{node.op.name}: {reason}", where=node.loc, hint="`trivet ops show` lists what its kernels take"
     )
