@@ -16,6 +16,7 @@ from trivet.core.dtype import I16
 from trivet.core.interval import Interval
 from trivet.core.record import dataclass
 from trivet.ir.graph import Node, Value
+from trivet.ir.op import Array
 from trivet.ops.conv import Conv2D, ConvTranspose2D, DepthwiseConv2D
 from trivet.ops.matmul import BatchMatMul, Dense, MatMul
 from trivet.ops.products import centered, sums_are_wide
@@ -30,15 +31,11 @@ INT32 = Interval(-(1 << 31), (1 << 31) - 1)
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Per output channel: the ends of every partial sum (`partial`), and of the finished sum (`total`)."""
+    """Hulls over the output channels: of every partial sum, and of the finished sums."""
 
-    partial: tuple[Interval, ...]
-    total: tuple[Interval, ...]
-
-    @property
-    def worst(self) -> Interval:
-        """The hull of all partial sums."""
-        return Interval.hull(self.partial)
+    channels: int
+    worst: Interval
+    total: Interval
 
     @property
     def fits(self) -> bool:
@@ -115,29 +112,37 @@ def _exact(node: Node, ranges: Sequence[Interval], has_bias: bool) -> Sums:
     return _uniform(ranges[0] * ranges[1], a.type.shape[-1], ranges[2] if bias is not None else None)
 
 
-def _sums(columns: Ints, x: Interval, bias: Sequence[Interval]) -> Sums:
+def _sums(columns: Ints, x: Interval, bias: tuple[Ints, Ints]) -> Sums:
     """Sums of [terms, channels] times values in `x`: a positive term is least at x.lo, a negative one at x.hi."""
-    positive = [int(p) for p in np.maximum(columns, 0).sum(0, dtype=np.int64)]
-    negative = [int(n) for n in np.minimum(columns, 0).sum(0, dtype=np.int64)]
+    positive = np.maximum(columns, 0).sum(0, dtype=np.int64)
+    negative = np.minimum(columns, 0).sum(0, dtype=np.int64)
+    spread = max(-x.lo, x.hi, 1) * int(max(positive.max(initial=0), -negative.min(initial=0), 1))
+    # Python's integers where int64 might overflow while overflow is being ruled out.
+    exact = np.dtype(np.int64 if spread < 1 << 60 else object)
+    operands: list[Array] = [array.astype(exact) for array in (positive, negative, *bias)]
+    p, n, low, high = operands
     below, above = min(x.lo, 0), max(x.hi, 0)
-    partial, total = [], []
-    for p, n, b in zip(positive, negative, bias, strict=True):
-        partial.append(Interval(p * below + n * above + min(b.lo, 0), p * above + n * below + max(b.hi, 0)))
-        total.append(Interval(p * x.lo + n * x.hi + b.lo, p * x.hi + n * x.lo + b.hi))
-    return Sums(tuple(partial), tuple(total))
+    worst = _hull(p * below + n * above + np.minimum(low, 0), p * above + n * below + np.maximum(high, 0))
+    return Sums(columns.shape[1], worst, _hull(p * x.lo + n * x.hi + low, p * x.hi + n * x.lo + high))
+
+
+def _hull(low: Array, high: Array) -> Interval:
+    return Interval(int(low.min()), int(high.max())) if low.size else Interval(0, 0)
 
 
 def _uniform(term: Interval, steps: int, bias: Interval | None) -> Sums:
     bias = bias or Interval(0, 0)
     partial = Interval(steps * min(term.lo, 0) + min(bias.lo, 0), steps * max(term.hi, 0) + max(bias.hi, 0))
-    return Sums((partial,), (Interval(steps * term.lo + bias.lo, steps * term.hi + bias.hi),))
+    return Sums(1, partial, Interval(steps * term.lo + bias.lo, steps * term.hi + bias.hi))
 
 
-def _bias_ends(bias: Value | None, range_: Interval | None, channels: int) -> list[Interval]:
-    """What the bias adds to each channel."""
+def _bias_ends(bias: Value | None, range_: Interval | None, channels: int) -> tuple[Ints, Ints]:
+    """The least and the largest that the bias adds to each channel."""
     if bias is not None and bias.data is not None:
-        return [Interval(int(b), int(b)) for b in bias.data.reshape(-1)]
-    return [range_ or Interval(0, 0)] * channels
+        data = bias.data.reshape(-1).astype(np.int64)
+        return data, data
+    ends = range_ or Interval(0, 0)
+    return np.full(channels, ends.lo, np.int64), np.full(channels, ends.hi, np.int64)
 
 
 def _centered(value: Value, range_: Interval) -> Interval:

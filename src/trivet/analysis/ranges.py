@@ -87,7 +87,7 @@ def _visit(node: Node, of: dict[int, Interval], sums: dict[int, Sums]) -> Interv
         sums[id(node)] = found
     results = node.op.bound(operands, node.input_types)
     if isinstance(node.op, MatMul) and found is not None:
-        total = Interval.hull(found.total)
+        total = found.total
         results = (total.clamp(0, max(total.hi, 0)) if node.op.relu else total,)
     for value, interval in zip(node.outputs, results, strict=True):
         of[id(value)] = _representable(interval, full_range(value.type))

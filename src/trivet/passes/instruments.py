@@ -133,6 +133,6 @@ def _sums_text(node: Node, ranges: Ranges) -> str:
     sums = ranges.sums.get(id(node))
     if sums is None:
         return ""
-    channels = f" of {len(sums.partial)} channels" if len(sums.partial) > 1 else ""
+    channels = f" of {sums.channels} channels" if sums.channels > 1 else ""
     worst = sums.worst
     return f"; sums{channels} in [{worst.lo}, {worst.hi}], {sums.margin_bits:.1f} bits of int32 to spare"
