@@ -29,7 +29,7 @@ trivet_status trivet_concat_run(const trivet_call *call, uint32_t row, uint32_t 
                                    : data + parts[i].place + (uintptr_t)r * bytes * p->blocks;
             uint8_t *y = start;
             for (uint32_t block = 0; block < p->blocks; block++, x += bytes, y += block_bytes) {
-                memcpy(y, x, bytes);
+                memmove(y, x, bytes);
             }
             start += bytes;
         }
@@ -75,7 +75,7 @@ trivet_status trivet_concat_rows_run(const trivet_call *call, uint32_t row, uint
         uint32_t source = period * parts[i].length + within;
         const uint8_t *x = parts[i].place == NEXT_OPERAND ? trivet_row(&call->inputs[next], source)
                                                           : data + parts[i].place + (uintptr_t)source * row_bytes;
-        memcpy(trivet_row(&call->outputs[0], r), x, row_bytes);
+        memmove(trivet_row(&call->outputs[0], r), x, row_bytes);
     }
     return TRIVET_OK;
 }

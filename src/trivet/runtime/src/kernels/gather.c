@@ -33,7 +33,7 @@ static trivet_status choose(const choice *c, const uint8_t *x, uint8_t *y) {
             if (index < 0) {
                 return TRIVET_ERR_VALUE;
             }
-            memcpy(y, x + (uintptr_t)index * c->slice_bytes, c->slice_bytes);
+            memmove(y, x + (uintptr_t)index * c->slice_bytes, c->slice_bytes);
         }
     }
     return TRIVET_OK;

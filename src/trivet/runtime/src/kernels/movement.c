@@ -16,7 +16,8 @@ typedef struct plane {
 } plane;
 
 /* Runs of a fixed length, which compilers make single loads and stores. Turns of the outer loop are taken TILE at a
- * time, so that the cache lines of both sides of a transpose are used up while they are there. */
+ * time, so that the cache lines of both sides of a transpose are used up while they are there. A plan may let a result
+ * share bytes with the operand: hence memmove, here and in every movement. */
 #define TILED(BYTES)                                                                                          \
     for (int32_t first = 0; first < outer.extent; first += TILE) {                                            \
         const int32_t count = outer.extent - first < TILE ? outer.extent - first : TILE;                      \
@@ -24,7 +25,7 @@ typedef struct plane {
             const uint8_t *s = source + (intptr_t)j * inner.source + (intptr_t)first * outer.source;          \
             uint8_t *t = target + (intptr_t)j * inner.target + (intptr_t)first * outer.target;                \
             for (int32_t i = 0; i < count; i++, s += outer.source, t += outer.target) {                       \
-                memcpy(t, s, BYTES);                                                                          \
+                memmove(t, s, BYTES);                                                                          \
             }                                                                                                 \
         }                                                                                                     \
     }
@@ -36,7 +37,7 @@ static void move_plane(const plane *p, const uint8_t *source, uint8_t *target) {
     axis outer = p->outer, inner = p->inner;
     if (inner.source == run && inner.target == run) {
         for (int32_t i = 0; i < outer.extent; i++, source += outer.source, target += outer.target) {
-            memcpy(target, source, (size_t)p->run * (uint32_t)inner.extent);
+            memmove(target, source, (size_t)p->run * (uint32_t)inner.extent);
         }
         return;
     }
@@ -47,7 +48,6 @@ static void move_plane(const plane *p, const uint8_t *source, uint8_t *target) {
     switch (p->run) {
     case 1: TILED(1) break;
     case 2: TILED(2) break;
-    case 3: TILED(3) break;
     case 4: TILED(4) break;
     case 8: TILED(8) break;
     case 16: TILED(16) break;
@@ -99,9 +99,9 @@ static void move_all(const movement *m, const uint8_t *source, uint8_t *target) 
 
 static void fill(uint8_t *target, uint32_t bytes, const uint8_t *value) {
     uint32_t done = bytes < 8 ? bytes : 8;
-    memcpy(target, value, done);
+    memmove(target, value, done);
     for (; done < bytes; done *= 2) { /* what is there doubles */
-        memcpy(target + done, target, bytes - done < done ? bytes - done : done);
+        memmove(target + done, target, bytes - done < done ? bytes - done : done);
         if (done > bytes / 2) {
             break;
         }

@@ -15,7 +15,7 @@ static void take_pixels(const uint16_t *columns, uint32_t count, uint32_t bytes,
         return;
     }
     for (uint32_t i = 0; i < count; i++, y += bytes) {
-        memcpy(y, x + (uintptr_t)columns[i] * bytes, bytes);
+        memmove(y, x + (uintptr_t)columns[i] * bytes, bytes);
     }
 }
 
@@ -27,7 +27,7 @@ trivet_status trivet_take_run(const trivet_call *call, uint32_t row, uint32_t ro
         const uint8_t *x = trivet_row(&call->inputs[0], sources[r]);
         uint8_t *y = trivet_row(&call->outputs[0], r);
         if (columns == NULL) {
-            memcpy(y, x, call->outputs[0].row_bytes);
+            memmove(y, x, call->outputs[0].row_bytes);
         } else {
             take_pixels(columns, p->columns.bytes / 2, p->pixel_bytes, x, y);
         }
