@@ -13,12 +13,14 @@ from plans import QUANT, lookup_node, lookups, sequential, streamed
 
 from trivet.backends.plan import format as f
 from trivet.backends.plan.writer import write
-from trivet.core.dtype import I8
+from trivet.core.dtype import I8, I32
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
 from trivet.ir.graph import Graph, Port
 from trivet.ir.types import TensorType
+from trivet.ops import movement as m
 from trivet.ops.conv import Conv2D
+from trivet.ops.resize import ResizeBilinear, ResizeNearest
 
 NONE = f.NONE
 
@@ -55,8 +57,8 @@ def base(name: str) -> bytes:
             return write(streamed(lookups(count=40), {}))
         case "endless":  # a stream of more steps than there may be
             return write(streamed(lookups(count=f.MAX_STREAM_STEPS + 1), {}))
-        case "constant":
-            return write(sequential(constant_output()))
+        case "constant" | "movement":
+            return write(sequential(constant_output() if name == "constant" else movements()))
     raise AssertionError(name)
 
 
@@ -106,6 +108,26 @@ def constant_output() -> Graph:
     x = graph.add_input("x", TensorType(I8, (4,), QUANT))
     graph.add_output(lookup_node(graph, x, "y"))
     graph.add_output(graph.constant(np.arange(32, dtype=np.int8), TensorType(I8, (32,))))
+    return graph
+
+
+def movements() -> Graph:
+    """Every kernel that moves int8 elements, with tables among the constants; the last one's indices are an input."""
+    graph = Graph()
+    x = graph.add_input("x", TensorType(I8, (1, 4, 4, 4), QUANT))
+    tokens = graph.add_input("tokens", TensorType(I32, (3,)))
+    part = graph.constant(np.arange(36, dtype=np.int8).reshape(1, 4, 3, 3), TensorType(I8, (1, 4, 3, 3), QUANT))
+    x = graph.emit(m.Pad((0, 1, 1, 0), (0, 1, 1, 0), 0, m.PadMode.REFLECT), x)
+    x = graph.emit(m.Pad((0, 0, 1, 0), (0, 1, 0, 0), 7), x)
+    x = graph.emit(m.Slice((0, 5, 0, 0), (1, 3, 3, 4), (1, -2, 2, 1)), x)
+    x = graph.emit(m.Transpose((0, 3, 1, 2)), x)
+    x = graph.emit(m.Concat(3), x, part)
+    x = graph.emit(m.Concat(1), x, x)
+    x = graph.emit(ResizeNearest((5, 4)), x)
+    x = graph.emit(ResizeBilinear((7, 5), numerics=Numerics.TFLM), x)
+    x = graph.emit(ResizeBilinear((3, 4), numerics=Numerics.ONNX), x)
+    x = graph.emit(m.Gather(3), x, graph.constant(np.array([0, 5, 2], np.int32), TensorType(I32, (3,))))
+    graph.add_output(graph.emit(m.Gather(2), x, tokens))
     return graph
 
 
