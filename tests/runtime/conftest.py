@@ -21,6 +21,13 @@ def library() -> ctypes.CDLL:
     return ctypes.CDLL(str(built("libtrivet.so", runtime_sources(), flags, ["-shared"])))
 
 
+@pytest.fixture(scope="session")
+def device_library() -> ctypes.CDLL:
+    """The runtime as a 32-bit machine without vectors has it: portable loops, little stack."""
+    flags = ["-O1", "-g", "-fPIC", "-ffp-contract=off", "-DTRIVET_PORTABLE", "-DTRIVET_CHUNK_STEPS=4", *UNDEFINED]
+    return ctypes.CDLL(str(built("libtrivet-device.so", runtime_sources(), flags, ["-shared"])))
+
+
 CORES = ("portable", "avx2", "avx512vnni")
 
 

@@ -126,6 +126,11 @@ def test_dense_f32(core: ctypes.CDLL, name: str) -> None:
     check_node(core, node_of(Dense(), x_type, w, layers.floats((outputs,))), [x], 1e-5)
 
 
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_conv2d_s8_on_a_small_machine(device_library: ctypes.CDLL, name: str) -> None:
+    test_conv2d_s8(device_library, name, Numerics.TFLM)
+
+
 @settings(max_examples=60)
 @given(data=st.data())
 def test_any_conv2d_s8(library: ctypes.CDLL, data: st.DataObject) -> None:

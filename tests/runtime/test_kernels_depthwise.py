@@ -81,6 +81,11 @@ def test_depthwise_conv2d_f32(core: ctypes.CDLL, name: str) -> None:
     check_node(core, node, [x], 1e-5)
 
 
+@pytest.mark.parametrize("name", LAYERS)
+def test_depthwise_conv2d_s8_on_a_small_machine(device_library: ctypes.CDLL, name: str) -> None:
+    test_depthwise_conv2d_s8(device_library, name, Numerics.TFLM)
+
+
 @settings(max_examples=60)
 @given(data=st.data())
 def test_any_depthwise_conv2d_s8(library: ctypes.CDLL, data: st.DataObject) -> None:

@@ -1,6 +1,8 @@
 /* The portable inner loops of the int8 kernels, and the choice between the sets. */
 #include "core_s8.h"
 
+#include <string.h>
+
 static int32_t clamp(int32_t v, int32_t lo, int32_t hi) { return v < lo ? lo : v > hi ? hi : v; }
 
 static int32_t clamped_sum(int64_t v, const trivet_requant_s8 *r) {
@@ -20,6 +22,22 @@ static void requantize_q31(const trivet_requant_s8 *r, uint32_t channel, const i
         int32_t sum = shift > 0 ? (int32_t)((uint32_t)sums[i] << shift) : sums[i];
         int64_t high = ((int64_t)sum * r->mantissas[channel + i] + (INT64_C(1) << 30)) >> 31;
         out[i] = (int8_t)clamped_sum(rounding_shift(high, shift > 0 ? 0 : -shift), r);
+    }
+}
+
+/* The same for shifts to the right by e >= 1, which one addition and one shift make: core_s8_avx512.c says why. */
+static void requantize_usual(const trivet_requant_s8 *r, uint32_t channel, const int32_t *sums, uint32_t count,
+                             int8_t *out) {
+    const int32_t *mantissas = r->mantissas + channel;
+    const int8_t *shifts = r->shifts + channel;
+    const int64_t zero = r->zero, lo = r->lo, hi = r->hi;
+    for (uint32_t i = 0; i < count; i++) {
+        int32_t e = -shifts[i];
+        int64_t v = (int64_t)sums[i] * mantissas[i];
+        v -= (v < 0 ? INT64_C(1) : 0) << 31;
+        v = ((v + (INT64_C(1) << 30) + (INT64_C(1) << (30 + e))) >> (31 + e)) + zero;
+        v = v < lo ? lo : v;
+        out[i] = (int8_t)(v > hi ? hi : v);
     }
 }
 
@@ -54,7 +72,13 @@ static void requantize_even(const trivet_requant_s8 *r, uint32_t channel, const 
 void trivet_requantize_s8(const trivet_requant_s8 *r, uint32_t channel, const int32_t *sums, uint32_t count,
                           int8_t *out) {
     switch (r->rounding) {
-    case TRIVET_ROUND_Q31: requantize_q31(r, channel, sums, count, out); break;
+    case TRIVET_ROUND_Q31:
+        if (r->shift_range == TRIVET_SHIFTS_USUAL) {
+            requantize_usual(r, channel, sums, count, out);
+        } else {
+            requantize_q31(r, channel, sums, count, out);
+        }
+        break;
     case TRIVET_ROUND_AWAY: requantize_away(r, channel, sums, count, out); break;
     default: requantize_even(r, channel, sums, count, out); break;
     }
@@ -63,50 +87,164 @@ void trivet_requantize_s8(const trivet_requant_s8 *r, uint32_t channel, const in
 /* Sums are kept modulo 2^32, as the contracts do. */
 static uint32_t product(int32_t x, int32_t w) { return (uint32_t)(x * w); }
 
-static void add_segment(uint32_t *sums, const int8_t *x, const int8_t *weights, uint32_t lanes, uint32_t steps,
-                        int32_t zero) {
-    for (uint32_t s = 0; s < steps; s++) {
-        int32_t x0 = x[4 * s], x1 = x[4 * s + 1], x2 = x[4 * s + 2], x3 = x[4 * s + 3];
-        const int8_t *w = weights + (size_t)s * lanes * 4;
-        for (uint32_t lane = 0; lane < lanes; lane++, w += 4) {
-            sums[lane] += product(x0, w[0] - zero) + product(x1, w[1] - zero) + product(x2, w[2] - zero) +
-                          product(x3, w[3] - zero);
+/* Steps that a tile adds at a time: they are widened on the stack, where small machines have little room. */
+#ifndef TRIVET_CHUNK_STEPS
+#if UINTPTR_MAX > 0xFFFFFFFFu
+#define TRIVET_CHUNK_STEPS 16
+#else
+#define TRIVET_CHUNK_STEPS 4
+#endif
+#endif
+
+enum {
+    PIXELS = 8, /* of a tile */
+    CHUNK = 4 * TRIVET_CHUNK_STEPS
+};
+
+/* Operands of a chunk as int16, products side by side: sums of products of two int16 are what compilers make vectors
+ * of. */
+typedef struct chunk {
+    int16_t x[PIXELS][CHUNK];
+    int16_t w[TRIVET_LANES][CHUNK];
+    uint32_t products; /* a multiple of 8; those beyond the last are zero */
+    bool has_weights;  /* the weights of the only chunk are there from the tile before */
+} chunk;
+
+/* Where the steps of all segments are read, one after the other. */
+typedef struct cursor {
+    uint32_t segment, step;
+} cursor;
+
+/* A tile: some pixels of a row, and the channels of a block. */
+typedef struct tile {
+    uint32_t row, pixel, pixels;
+    uint32_t channel, channels, lanes;
+} tile;
+
+static void widen_operand(int16_t (*to)[CHUNK], uint32_t at, const int8_t *x, size_t stride, uint32_t pixels) {
+    for (uint32_t p = 0; p < pixels; p++, x += stride) {
+        for (uint32_t k = 0; k < 4; k++) {
+            to[p][at + k] = x[k];
         }
     }
 }
 
-/* Some channels of one pixel. */
-static void gemm_block(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t row, uint32_t pixel,
-                       uint32_t channel, uint32_t count, int8_t *out) {
-    uint32_t lanes = (count + 3) & ~3u;
-    const int8_t *weights = g->weights + (size_t)channel * g->steps * 4;
-    uint32_t sums[TRIVET_LANES] = {0};
-    int32_t total[TRIVET_LANES];
-    for (uint32_t i = 0; i < g->segment_count; i++) {
-        const trivet_segment_s8 *segment = &segments[i];
-        add_segment(sums, segment->data + row * g->row_stride + pixel * segment->stride, weights + (size_t)segment->first_step * lanes * 4,
-                    lanes, g->segment_steps, g->weight_zero);
+static void widen_weights(int16_t (*to)[CHUNK], uint32_t at, const int8_t *w, uint32_t lanes, int16_t zero) {
+    for (uint32_t lane = 0; lane < lanes; lane++, w += 4) {
+        for (uint32_t k = 0; k < 4; k++) {
+            to[lane][at + k] = (int16_t)(w[k] - zero);
+        }
     }
-    for (uint32_t i = 0; i < count; i++) {
-        total[i] = (int32_t)(sums[i] + (uint32_t)g->requant.bias[channel + i]);
+}
+
+/* The next steps of the segments; returns false when there are none left. */
+static bool fill_chunk(chunk *c, const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, const tile *t,
+                       cursor *from) {
+    const int8_t *weights = g->weights + (size_t)t->channel * g->steps * 4;
+    uint32_t at = 0;
+    for (; at < CHUNK && from->segment < g->segment_count; at += 4) {
+        const trivet_segment_s8 *s = &segments[from->segment];
+        const int8_t *x = s->data + t->row * g->row_stride + t->pixel * s->stride + 4 * (size_t)from->step;
+        const int8_t *w = weights + (size_t)(s->first_step + from->step) * t->lanes * 4;
+        widen_operand(c->x, at, x, s->stride, t->pixels);
+        if (!c->has_weights) {
+            widen_weights(c->w, at, w, t->lanes, (int16_t)g->weight_zero);
+        }
+        if (++from->step == g->segment_steps) {
+            from->step = 0;
+            from->segment++;
+        }
     }
-    trivet_requantize_s8(&g->requant, channel, total, count, out + channel);
+    c->products = at;
+    if (at % 8 != 0) {
+        for (uint32_t p = 0; p < t->pixels; p++) {
+            memset(c->x[p] + at, 0, 4 * sizeof(int16_t));
+        }
+        for (uint32_t lane = 0; lane < t->lanes; lane++) {
+            memset(c->w[lane] + at, 0, 4 * sizeof(int16_t));
+        }
+        c->products += 4;
+    }
+    return at > 0;
+}
+
+/* Adds the products of 2 pixels and 4 channels. */
+static void add_2x4(const int16_t *x, const int16_t *y, const int16_t (*w)[CHUNK], uint32_t products, uint32_t *a,
+                    uint32_t *b) {
+    int32_t a0 = 0, a1 = 0, a2 = 0, a3 = 0, b0 = 0, b1 = 0, b2 = 0, b3 = 0;
+    for (uint32_t k = 0; k < products; k++) {
+        a0 += x[k] * w[0][k];
+        a1 += x[k] * w[1][k];
+        a2 += x[k] * w[2][k];
+        a3 += x[k] * w[3][k];
+        b0 += y[k] * w[0][k];
+        b1 += y[k] * w[1][k];
+        b2 += y[k] * w[2][k];
+        b3 += y[k] * w[3][k];
+    }
+    a[0] += (uint32_t)a0;
+    a[1] += (uint32_t)a1;
+    a[2] += (uint32_t)a2;
+    a[3] += (uint32_t)a3;
+    b[0] += (uint32_t)b0;
+    b[1] += (uint32_t)b1;
+    b[2] += (uint32_t)b2;
+    b[3] += (uint32_t)b3;
+}
+
+static void gemm_tile(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, const tile *t, chunk *c, int8_t *out,
+                      size_t out_stride) {
+    uint32_t sums[PIXELS][TRIVET_LANES] = {{0}};
+    cursor from = {0, 0};
+    while (fill_chunk(c, g, segments, t, &from)) {
+        for (uint32_t p = 0; p < t->pixels; p += 2) {
+            uint32_t next = p + 1 < t->pixels ? p + 1 : p, unused[4] = {0};
+            for (uint32_t lane = 0; lane < t->lanes; lane += 4) {
+                add_2x4(c->x[p], c->x[next], (const int16_t(*)[CHUNK])c->w + lane, c->products, sums[p] + lane,
+                        next == p ? unused : sums[next] + lane);
+            }
+        }
+    }
+    for (uint32_t p = 0; p < t->pixels; p++) {
+        int32_t total[TRIVET_LANES];
+        for (uint32_t i = 0; i < t->channels; i++) {
+            total[i] = (int32_t)(sums[p][i] + (uint32_t)g->requant.bias[t->channel + i]);
+        }
+        trivet_requantize_s8(&g->requant, t->channel, total, t->channels,
+                             out + t->row * g->out_row_stride + (t->pixel + p) * out_stride + t->channel);
+    }
 }
 
 static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t pixels, int8_t *out,
                  size_t out_stride) {
     for (uint32_t channel = 0; channel < g->channels; channel += TRIVET_LANES) {
-        uint32_t left = g->channels - channel;
-        for (uint32_t i = 0; i < g->rows * pixels; i++) {
-            uint32_t row = i / pixels, p = i % pixels;
-            gemm_block(g, segments, row, p, channel, left < TRIVET_LANES ? left : TRIVET_LANES,
-                       out + row * g->out_row_stride + p * out_stride);
+        chunk c;
+        c.has_weights = false;
+        tile t = {0, 0, 0, channel, g->channels - channel, TRIVET_LANES};
+        if (t.channels < TRIVET_LANES) {
+            t.lanes = (t.channels + 3) & ~3u;
+        } else {
+            t.channels = TRIVET_LANES;
+        }
+        for (t.row = 0; t.row < g->rows; t.row++) {
+            for (t.pixel = 0; t.pixel < pixels; t.pixel += PIXELS) {
+                t.pixels = pixels - t.pixel < PIXELS ? pixels - t.pixel : PIXELS;
+                gemm_tile(g, segments, &t, &c, out, out_stride);
+                c.has_weights = g->segment_count * g->segment_steps <= TRIVET_CHUNK_STEPS;
+            }
         }
     }
 }
 
-static void depthwise_block(const trivet_depthwise_s8 *g, const int8_t *const *taps, uint32_t pixel,
-                            uint32_t channel, uint32_t count, int8_t *out) {
+/* Adds the products of one tap; a constant count becomes vectors. */
+static inline void add_tap(uint32_t *sums, const int8_t *x, const int8_t *w, int32_t zero, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        sums[i] += product(x[i], w[i] - zero);
+    }
+}
+
+static void depthwise_block(const trivet_depthwise_s8 *g, const int8_t *const *taps, uint32_t pixel, uint32_t channel,
+                            uint32_t count, int8_t *out) {
     uint32_t sums[TRIVET_LANES];
     int32_t total[TRIVET_LANES];
     for (uint32_t i = 0; i < count; i++) {
@@ -115,8 +253,10 @@ static void depthwise_block(const trivet_depthwise_s8 *g, const int8_t *const *t
     for (uint32_t t = 0; t < g->taps; t++) {
         const int8_t *x = taps[t] + pixel * g->stride + channel;
         const int8_t *w = g->weights + (size_t)t * g->channels + channel;
-        for (uint32_t i = 0; i < count; i++) {
-            sums[i] += product(x[i], w[i] - g->weight_zero);
+        if (count == TRIVET_LANES) {
+            add_tap(sums, x, w, g->weight_zero, TRIVET_LANES);
+        } else {
+            add_tap(sums, x, w, g->weight_zero, count);
         }
     }
     for (uint32_t i = 0; i < count; i++) {
