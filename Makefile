@@ -61,5 +61,12 @@ fuzz: $(VENV)/test.stamp
 	  tests/fuzz/exercise.c tests/fuzz/fuzz_plan.c -o build/fuzz/fuzz_plan -lm
 	cd build/fuzz && ./fuzz_plan -max_total_time=$(FUZZ_SECONDS) -max_len=4096 corpus
 
+# Ratios to public tools, measured in one run; `bench/host_kernels.py` needs the real networks beside the checkout.
+bench: $(VENV)/test.stamp lib
+	-$(PIP) tigris-ml
+	$(BIN)/python bench/compile_time.py $(MODEL)
+	$(BIN)/python bench/memory.py $(MODEL)
+	$(BIN)/python bench/host_kernels.py
+
 clean:
 	rm -rf build $(VENV) src/trivet/_lib
