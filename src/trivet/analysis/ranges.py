@@ -12,6 +12,7 @@ from trivet.core.numerics import Overflow
 from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
 from trivet.ir.op import full_range
+from trivet.ops.activation import Relu
 from trivet.ops.elementwise import Add
 from trivet.ops.matmul import MatMul
 
@@ -47,13 +48,15 @@ class Ranges:
 
 
 def analyze_ranges(graph: Graph, i32: Interval = DEFAULT_I32) -> Ranges:
-    """Intervals of all values; i32 inputs are assumed to lie in `i32`, constants are exact."""
+    """Intervals of all values; i32 inputs of exact programs are assumed to lie in `i32`, constants are exact."""
     of: dict[int, Interval] = {}
     sums: dict[int, Sums] = {}
     overflowing = []
     broken: set[int] = set()
+    narrow = assumes_range(graph)
     for value in graph.inputs:
-        of[id(value)] = i32 if value.type.dtype is I32 and value.type.quant is None else full_range(value.type)
+        assumed = narrow and value.type.dtype is I32 and value.type.quant is None
+        of[id(value)] = i32 if assumed else full_range(value.type)
     for state in graph.states:
         of[id(state.read)] = full_range(state.read.type)
     for value in graph.constants():
@@ -67,6 +70,11 @@ def analyze_ranges(graph: Graph, i32: Interval = DEFAULT_I32) -> Ranges:
         if follows or overflows:
             broken.update(id(value) for value in node.outputs)
     return Ranges(of, sums, tuple(overflowing))
+
+
+def assumes_range(graph: Graph) -> bool:
+    """True iff i32 inputs hold no more than was stated: the graph is an exact program, as `.tiny` writes them."""
+    return any(is_exact(node) for node in graph.nodes) or all(isinstance(node.op, Relu) for node in graph.nodes)
 
 
 def is_exact(node: Node) -> bool:

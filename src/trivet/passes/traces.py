@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 
 from trivet import interp
-from trivet.analysis.ranges import DEFAULT_I32, is_exact
+from trivet.analysis.ranges import DEFAULT_I32, assumes_range
 from trivet.core.dtype import BOOL, I32, I64
 from trivet.core.interval import Interval
 from trivet.core.record import dataclass
@@ -53,7 +53,7 @@ def model_inputs(graph: Graph, seed: int, i32: Interval | None = None) -> list[I
     `i32` is what i32 inputs of exact programs hold (None: the default range).
     """
     rng = np.random.default_rng(seed)
-    narrow = (i32 or DEFAULT_I32) if any(is_exact(node) for node in graph.nodes) else None
+    narrow = (i32 or DEFAULT_I32) if assumes_range(graph) else None
     drawn = [
         (port.type, _input_range(value, port.type, narrow))
         for port, value in zip(graph.input_ports, graph.inputs, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -66,22 +67,23 @@ def parse(text: str, file: str = "<text>", directory: Path = Path()) -> Graph:
     source = TinySource(file, text)
     _check_nesting(source)
     builder = _Builder(source, directory)
+    token = _BUILDER.set(builder)
     try:
-        _parser(_Dispatch(builder)).parse(text)
+        _parser().parse(text)
     except UnexpectedInput as error:
         raise _syntax_error(source, error) from None
+    finally:
+        _BUILDER.reset(token)
     if not builder.graph.outputs:
         raise source.error("the program has no output: add `output NAME`", len(text))
     return builder.graph
 
 
-def _parser(dispatch: _Dispatch) -> Lark:
-    return Lark(_grammar(), parser="lalr", transformer=cast(Any, dispatch), maybe_placeholders=False)
-
-
 @cache
-def _grammar() -> str:
-    return (Path(__file__).parent / "grammar.lark").read_text(encoding="utf-8")
+def _parser() -> Lark:
+    """Made once, which takes longer than most programs; it speaks to the builder of the program that is being read."""
+    grammar = (Path(__file__).parent / "grammar.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", transformer=cast(Any, _Dispatch()), maybe_placeholders=False)
 
 
 def _check_nesting(source: TinySource) -> None:
@@ -128,14 +130,11 @@ class _Expr:
 class _Dispatch:
     """Gives the parser the builder's method for each rule."""
 
-    def __init__(self, builder: _Builder) -> None:
-        self._builder = builder
-
     def __getattr__(self, rule: str) -> object:
-        method = getattr(self._builder, f"on_{rule}", None)
+        method = getattr(_Builder, f"on_{rule}", None)
         if method is None:
             raise AttributeError(rule)
-        return method
+        return lambda parts: method(_BUILDER.get(), parts)
 
 
 class _Builder:
@@ -281,3 +280,6 @@ class _Builder:
     def _error(self, message: str, token: Token | None) -> InvalidModel:
         start = int(token.start_pos or 0) if token is not None else 0
         return self.source.error(message, start, start + (len(token) if token is not None else 1))
+
+
+_BUILDER: ContextVar[_Builder] = ContextVar("builder")
