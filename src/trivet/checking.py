@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trivet import driver, interp
-from trivet.artifact import Artifact
+from trivet.artifact import Artifact, model_shape
 from trivet.compare import FLOAT_TOLERANCE, Comparison, compare
 from trivet.core.numerics import Numerics
 from trivet.core.record import dataclass
+from trivet.errors import InvalidModel
 from trivet.ir.graph import Graph, Value
 from trivet.ir.op import Array
 from trivet.reference import Reference, ReferenceRefused, references_for
@@ -44,14 +45,31 @@ def check(
 ) -> list[Verdict]:
     """Verdicts of the oracle and of every reference for `model`; `outputs` are what the artifact gave for `inputs`.
 
-    Raises: CompileError where the model cannot be read.
+    Raises: CompileError where the model cannot be read, or is not what the artifact was made from.
     """
     graph = driver.load(model, settings).graph
+    _check_interface(artifact, graph, model)
     numerics = settings.numerics or _default_numerics(model)
     verdicts = [_oracle(artifact, graph, settings, inputs, outputs)]
     for reference in references_for(model):
         verdicts.append(_reference(reference, model, numerics, inputs, outputs, bool(graph.states)))
     return verdicts
+
+
+def _check_interface(artifact: Artifact, graph: Graph, model: Path) -> None:
+    """Raises: InvalidModel where the artifact's inputs or outputs are not the model's."""
+    for kind, made, declared in (
+        ("inputs", artifact.plan.inputs, graph.input_ports),
+        ("outputs", artifact.plan.outputs, graph.output_ports),
+    ):
+        ours = [f"{port.tensor.dtype.name}{list(model_shape(port))}" for port in made]
+        theirs = [f"{port.type.dtype.name}{list(port.type.shape)}" for port in declared]
+        if ours != theirs:
+            raise InvalidModel(
+                f"has the {kind} {', '.join(theirs)}, the artifact has {', '.join(ours)}",
+                where=model,
+                hint="give the model that the artifact was made from, and the same --input-shape and --bind",
+            )
 
 
 def _default_numerics(model: Path) -> Numerics:

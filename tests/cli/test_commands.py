@@ -124,6 +124,11 @@ def test_opt_switches_passes_off_and_picks_them(capsys: pytest.CaptureFixture[st
 
 USAGE = [
     (["compile", DIGITS, "-o", "x.tgrs", "-m", "abc"], "no size"),
+    (["compile", DIGITS, "-o", "x.tgrs", "-m", "9" * 400], "no size"),
+    (["compile", DIGITS, "-o", "x.tgrs", "-m", "\u0663"], "no size"),
+    (["run", "x.tgrs", "--random", "-1"], "no integer from 0"),
+    (["run", "x.tgrs", "--repeat", "0"], "no integer from 1"),
+    (["verify", DIGITS, "--seed", "-1"], "no integer from 0"),
     (["compile", DIGITS, "-o", "x.foo"], "the suffix decides"),
     (["compil", DIGITS], "did you mean 'compile'?"),
     (["opt", DENSE, "--disable", "fuze"], "did you mean 'fuse'?"),
@@ -163,6 +168,8 @@ def test_absent_and_unwritable_files_exit_1(capsys: pytest.CaptureFixture[str], 
     for arguments in (
         ["compile", tmp_path / "no.tflite", "-o", tmp_path / "x.tgrs"],
         ["compile", DIGITS, "-o", tmp_path / "no" / "x.tgrs"],
+        ["compile", DIGITS, "-o", DIGITS / "x.tgrs"],
+        ["compile", DIGITS, "-o", tmp_path / f"{'a' * 300}.tgrs"],
         ["run", tmp_path / "no.tgrs"],
         ["run", damaged(tmp_path, "x.tgrs", b"TGRS" + bytes(100))],
     ):
@@ -181,14 +188,41 @@ def test_a_flipped_byte_in_a_plan_is_noticed(capsys: pytest.CaptureFixture[str],
     assert code == 1 and "refuses the plan" in err
 
 
+def test_a_plan_is_checked_against_its_own_model_only(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plan = tmp_path / "digits.tgrs"
+    trivet(capsys, "compile", DIGITS, "-o", plan)
+    code, _, err = trivet(capsys, "run", plan, "--check", DENSE)
+    assert code == 1 and "the artifact has i8[1, 32, 32, 1]" in err
+
+
 def test_settings_come_from_a_file_and_flags_win(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     config = tmp_path / "settings.toml"
     config.write_text('fast = "100"\n')
     assert "FAIL" in trivet(capsys, "--config", config, "analyze", DIGITS, "-q")[1]
     assert "PASS" in trivet(capsys, "--config", config, "analyze", DIGITS, "-q", "-m", "1M")[1]
-    config.write_text("fsat = 100\n")
-    code, _, err = trivet(capsys, "--config", config, "analyze", DIGITS)
-    assert code == 1 and "did you mean 'fast'?" in err
+
+
+WRONG_SETTINGS = {
+    "unknown key": ("fsat = 100\n", "did you mean 'fast'?"),
+    "no TOML": ("garbage\n", "does not parse"),
+    "no size": ('fast = "abc"\n', "'abc' is no size"),
+    "negative size": ("fast = -1\n", "'-1' is no size"),
+    "wrong kind": ("numerics = 3\n", "numerics: "),
+    "no such choice": ('numerics = "foo"\n', "'foo' is none of tflm, litert, onnx"),
+    "no such level": ("level = 7\n", "'7' is none of 0, 1, 2"),
+    "no such pass": ('disable = ["fuze"]\n', "did you mean 'fuse'?"),
+    "no shape": ('input_shape = ["image"]\n', "NAME:1x3x96x96"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG_SETTINGS.values(), ids=WRONG_SETTINGS)
+def test_wrong_settings_of_a_file_are_wrong_usage(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, message: str
+) -> None:
+    config = tmp_path / "settings.toml"
+    config.write_text(text)
+    code, _, err = trivet(capsys, "--config", config, "compile", DIGITS, "-o", tmp_path / "x.tgrs")
+    assert code == 2 and message in err and "Traceback" not in err
 
 
 def test_every_command_lists_its_flags(capsys: pytest.CaptureFixture[str]) -> None:

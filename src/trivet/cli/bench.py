@@ -6,7 +6,7 @@ import argparse
 
 from trivet import driver
 from trivet.artifact import Artifact
-from trivet.cli.options import add_budgets, add_model, add_output_style, add_pipeline, print_json
+from trivet.cli.options import add_budgets, add_model, add_output_style, add_pipeline, positive, print_json
 from trivet.cli.settings import settings_from
 from trivet.report import plan_report
 
@@ -15,7 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_budgets(parser)
     add_pipeline(parser)
-    parser.add_argument("--repeat", type=int, default=50, metavar="N", help="runs to measure")
+    parser.add_argument("--repeat", type=positive, default=50, metavar="N", help="runs to measure")
     add_output_style(parser)
 
 

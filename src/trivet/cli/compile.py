@@ -45,8 +45,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _outputs(models: list[Path], output: Path) -> list[tuple[Path, Path]]:
-    if len(models) > 1 or output.is_dir():
-        if not output.is_dir():
+    is_directory = _is_directory(output)
+    if len(models) > 1 or is_directory:
+        if not is_directory:
             raise UsageError(f"{len(models)} models need -o to be a directory that exists, {output} is none")
         names = [output / f"{model.stem}.tgrs" for model in models]
         if len(set(names)) != len(names):
@@ -55,6 +56,14 @@ def _outputs(models: list[Path], output: Path) -> list[tuple[Path, Path]]:
     if output.suffix not in SUFFIXES:
         raise UsageError(f"-o {output}: the suffix decides what is written; known: {', '.join(SUFFIXES)}")
     return [(models[0], output)]
+
+
+def _is_directory(path: Path) -> bool:
+    """Paths that cannot be asked, such as too long names, are none: writing them says why."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def _compile(model: Path, output: Path, arguments: argparse.Namespace) -> PlanReport | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import tomllib
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from trivet.errors import InvalidModel
+from trivet.cli.options import UsageError
 
 
 class Configuration(BaseModel):
@@ -22,10 +23,15 @@ class Configuration(BaseModel):
     fast: int | str | None = None
     slow: int | str | None = None
     flash: int | str | None = None
+    optimize: str | None = None
+    allocator: str | None = None
     numerics: str | None = None
     level: int | None = None
     disable: list[str] | None = None
+    i32_range: int | str | None = None
     input_shape: list[str] | None = None
+    bind: list[str] | None = None
+    subgraph: int | None = None
     preserve_input: bool | None = None
     verify_each: bool | None = None
     quiet: bool | None = None
@@ -35,24 +41,24 @@ class Configuration(BaseModel):
 def read_configuration(path: Path) -> Configuration:
     """The settings in a file.
 
-    Raises: InvalidModel naming the file, the key and what is accepted.
+    Raises: UsageError naming the file, the key and what is accepted.
     """
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InvalidModel(f"cannot read: {error.strerror or error}", where=path) from None
+        raise UsageError(f"{path}: cannot read: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise InvalidModel("is not UTF-8 text", where=path) from None
+        raise UsageError(f"{path}: is not UTF-8 text") from None
     try:
         data = yaml.safe_load(text) or {} if path.suffix in (".yaml", ".yml") else tomllib.loads(text)
     except (tomllib.TOMLDecodeError, yaml.YAMLError) as error:
-        raise InvalidModel(f"does not parse: {error}", where=path) from None
+        raise UsageError(f"{path}: does not parse: {error}") from None
     if not isinstance(data, dict):
-        raise InvalidModel("holds no table of settings", where=path)
+        raise UsageError(f"{path}: holds no table of settings")
     try:
         return Configuration.model_validate(data)
     except ValidationError as error:
-        raise InvalidModel("\n".join(_explain(item) for item in error.errors()), where=path) from None
+        raise UsageError("\n".join(f"{path}: {_explain(item)}" for item in error.errors())) from None
 
 
 def _explain(item: object) -> str:
@@ -68,16 +74,24 @@ def _explain(item: object) -> str:
 def apply(parser: argparse.ArgumentParser, configuration: Configuration) -> None:
     """Make the file's settings the defaults of a command's flags; flags that the command lacks are left out.
 
-    Raises: argparse.ArgumentTypeError for a value that the flag would not take.
+    Raises: UsageError for a value that no flag of that name would give.
     """
-    given = configuration.model_dump()
-    for action in parser._actions:
-        value = given.get(action.dest)
-        if value is None:
-            continue
-        convert = action.type
-        if callable(convert) and isinstance(value, list):
-            value = [convert(item) for item in value]
-        elif callable(convert):
-            value = convert(str(value))
-        parser.set_defaults(**{action.dest: value})
+    for key, value in configuration.model_dump(exclude_none=True).items():
+        flags = [action for action in parser._actions if action.dest == key]
+        if flags:
+            parser.set_defaults(**{key: _converted(key, value, flags)})
+
+
+def _converted(key: str, value: object, flags: Sequence[argparse.Action]) -> object:
+    """What the flags would store for a value of the file."""
+    if isinstance(value, list):
+        return [_converted(key, item, flags) for item in value]
+    convert = flags[0].type
+    try:
+        converted = convert(str(value)) if callable(convert) else value
+    except (argparse.ArgumentTypeError, ValueError) as error:
+        raise UsageError(f"{key}: {error}") from None
+    accepted = flags[0].choices or [flag.const for flag in flags if flag.const is not None]
+    if accepted and not isinstance(converted, bool) and converted not in accepted:
+        raise UsageError(f"{key}: '{value}' is none of {', '.join(str(item) for item in accepted)}")
+    return converted

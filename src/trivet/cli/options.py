@@ -8,11 +8,12 @@ import re
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
+from fractions import Fraction
 
 from trivet.core.interval import Interval
 
 _SUFFIX = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([KMG]?)(?:i?B)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})\s*([KMG]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
 
 
 class UsageError(Exception):
@@ -24,7 +25,21 @@ def size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise argparse.ArgumentTypeError(f"'{text}' is no size: write bytes, or a number with K or M (64K, 1.5M)")
-    return int(float(match[1]) * _SUFFIX[match[2].upper()])
+    return int(Fraction(match[1]) * _SUFFIX[match[2].upper()])
+
+
+def natural(text: str) -> int:
+    """An integer from 0."""
+    if re.fullmatch(r"[0-9]{1,18}", text) is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is no integer from 0")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """An integer from 1."""
+    if re.fullmatch(r"0*[1-9][0-9]{0,17}", text) is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is no integer from 1")
+    return int(text)
 
 
 def input_shape(text: str) -> tuple[str, tuple[int, ...]]:
@@ -94,7 +109,9 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=x.npy",
         help="make an input a constant (for example one that decides a shape)",
     )
-    group.add_argument("--subgraph", type=int, default=0, metavar="N", help="which computation of the file (default 0)")
+    group.add_argument(
+        "--subgraph", type=natural, default=0, metavar="N", help="which computation of the file (default 0)"
+    )
     group.add_argument(
         "--numerics",
         choices=("tflm", "litert", "onnx"),
@@ -127,7 +144,9 @@ def add_passes(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--verify-each", action="store_true", help="compare the program with the original after every pass"
     )
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the inputs that --verify-each draws")
+    group.add_argument(
+        "--seed", type=natural, default=0, metavar="N", help="seed of the inputs that --verify-each draws"
+    )
     group.add_argument("--print-after-all", action="store_true", help="dump the graph after every pass")
     group.add_argument("--print-changed", action="store_true", help="dump the graph after passes that changed it")
     for when in ("before", "after"):

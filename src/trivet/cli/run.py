@@ -10,7 +10,17 @@ import numpy as np
 
 from trivet.artifact import Artifact
 from trivet.checking import Verdict, check
-from trivet.cli.options import UsageError, add_output_style, add_reading, choose, named_file, note, print_json
+from trivet.cli.options import (
+    UsageError,
+    add_output_style,
+    add_reading,
+    choose,
+    named_file,
+    natural,
+    note,
+    positive,
+    print_json,
+)
 from trivet.cli.settings import read_array, settings_from
 from trivet.errors import Unsupported
 from trivet.ir.op import Array
@@ -28,14 +38,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="[NAME=]x.npy",
         help="an input, in the order of the model's inputs or by name",
     )
-    group.add_argument("--random", type=int, default=0, metavar="SEED", help="draw the inputs that -i does not give")
+    group.add_argument(
+        "--random", type=natural, default=0, metavar="SEED", help="draw the inputs that -i does not give"
+    )
     group.add_argument("-o", "--output", type=Path, metavar="DIR", help="write output_0.npy, output_1.npy, ...")
     group.add_argument("--dump-layers", type=Path, metavar="DIR", help="write every layer's result as .npy")
     parser.add_argument(
         "--check", type=Path, metavar="MODEL", help="compare with the oracle and the reference runtimes"
     )
     parser.add_argument("--profile", action="store_true", help="time every layer")
-    parser.add_argument("--repeat", type=int, default=1, metavar="N", help="runs to take the median latency of")
+    parser.add_argument("--repeat", type=positive, default=1, metavar="N", help="runs to take the median latency of")
     add_reading(parser)
     add_output_style(parser)
 

@@ -10,7 +10,16 @@ from pathlib import Path
 from trivet import driver
 from trivet.artifact import Artifact
 from trivet.checking import Verdict, check
-from trivet.cli.options import add_budgets, add_model, add_output_style, add_pipeline, note, print_json
+from trivet.cli.options import (
+    add_budgets,
+    add_model,
+    add_output_style,
+    add_pipeline,
+    natural,
+    note,
+    positive,
+    print_json,
+)
 from trivet.cli.settings import settings_from
 from trivet.passes.verify_each import VerifyEach
 
@@ -19,8 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_budgets(parser)
     add_pipeline(parser)
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the random inputs")
-    parser.add_argument("--runs", type=int, default=3, metavar="N", help="how many random inputs to compare")
+    parser.add_argument("--seed", type=natural, default=0, metavar="N", help="seed of the random inputs")
+    parser.add_argument("--runs", type=positive, default=3, metavar="N", help="how many random inputs to compare")
     add_output_style(parser)
 
 
