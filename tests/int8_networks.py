@@ -111,6 +111,9 @@ class Kernels:
             return 4 * node.output.type.shape[-1]
         return 24 if isinstance(node.op, DepthwiseConv2D) else 0
 
+    def overwrites(self, node: Node) -> bool:
+        return isinstance(node.op, Conv2D) and node.inputs[1].type.shape[1:3] == (1, 1)
+
     def computes_rows(self, node: Node) -> bool:
         rule = node.op.access(node.input_types)[0][1] if node.inputs[0].type.rank == 4 else None
         return isinstance(rule, Reduced) or node.output.type.rank == 4 or Rows.of(node.output.type).height == 1

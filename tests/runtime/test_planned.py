@@ -70,3 +70,13 @@ def test_a_window_that_reads_an_earlier_row_than_the_one_before(library: ctypes.
     made = plan(graph, None, None, selection, PlanOptions(Objective.MEMORY))
     assert made.view(wide).is_ring
     check(library, graph, made, selection)
+
+
+def test_a_pointwise_convolution_writes_over_its_operand(library: ctypes.CDLL) -> None:
+    b = Builder()
+    x = b.depthwise(b.conv(b.input(1, 20, 5, 4), 32))
+    y = b.conv(x, 32, kernel=1)
+    graph, selection = b.finish(b.conv(y, 4)), Selection()
+    made = plan(graph, None, None, selection, PlanOptions(Objective.MEMORY))
+    assert made.view(x) == made.view(y) and made.view(x).is_ring
+    check(library, graph, made, selection)

@@ -19,12 +19,14 @@ VIEW_ALIGNMENT = 4
 class Sharing:
     """What may share memory beside reshapes: `in_place` results, `parts` of concatenated and sliced tensors.
 
-    `keep_inputs`: the graph's inputs hold their contents to the end.
+    `keep_inputs`: the graph's inputs hold their contents to the end. `overwriting`: ids of nodes whose result may lie
+    over the first operand although the operator does not say so.
     """
 
     in_place: bool = True
     parts: bool = True
     keep_inputs: bool = False
+    overwriting: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +112,11 @@ class _Sharer:
     def share_in_place(self) -> None:
         for index, run in enumerate(self.runs):
             for node in run:
-                if node.op.reuses_input and len(node.outputs) == 1 and id(node) not in self.idle:
+                if id(node) not in self.idle:
                     self._share_operand(index, node)
 
     def _share_operand(self, index: int, node: Node) -> None:
-        for operand in node.inputs[: 2 if node.op.commutative else 1]:
+        for operand in overwritable(node, self.sharing.overwriting):
             if self._may_overwrite(index, node, operand):
                 self._join(node.output, operand, 0)
                 return
@@ -191,10 +193,8 @@ class _Sharer:
     def _may_overwrite(self, index: int, node: Node, operand: Value) -> bool:
         """True iff the result of a node of run `index` may be written over `operand`, element by element."""
         result = node.output
-        if operand.is_constant or operand.type.shape != result.type.shape or not self._fills(operand):
-            return False
         group = self._group[id(operand)]
-        if operand.type.size_bytes != result.type.size_bytes or group is self._group[id(result)]:
+        if not self._fills(operand) or group is self._group[id(result)]:
             return False
         if any(v is not operand and self._shares(v, operand) for v in node.inputs):
             return False
@@ -229,6 +229,20 @@ class _Sharer:
 
     def _shares(self, value: Value, operand: Value) -> bool:
         return not value.is_constant and self._group[id(value)] is self._group[id(operand)]
+
+
+def overwritable(node: Node, overwriting: frozenset[int]) -> tuple[Value, ...]:
+    """The operands over which the node's result may be written as it is made, best first."""
+    if len(node.outputs) != 1 or not (node.op.reuses_input or id(node) in overwriting):
+        return ()
+    count = 2 if node.op.reuses_input and node.op.commutative else 1
+    return tuple(
+        value
+        for value in node.inputs[:count]
+        if not value.is_constant
+        and value.type.shape == node.output.type.shape
+        and value.type.size_bytes == node.output.type.size_bytes
+    )
 
 
 def contiguous_offset(op: Slice, operand: Value) -> int | None:

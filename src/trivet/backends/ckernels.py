@@ -47,7 +47,8 @@ class Call:
     `operands` are the activations in the kernel's order; constants are blobs in `params`. `scratch` gives the bytes of
     work space for a firing of so many rows. `by_rows` False keeps this call whole although its kernel could stream.
     `images` is how often the executor calls it, once per image; None: the batch of a rank-4 result, else once.
-    `accumulates`: rows of a firing count rows of operand 0, and the result is there after the last.
+    `accumulates`: rows of a firing count rows of operand 0, and the result is there after the last. `overwrites`: the
+    result may lie over operand 0, of the same shape, as every pixel is read before it is written.
     """
 
     kernel: CKernel
@@ -57,6 +58,7 @@ class Call:
     by_rows: bool = True
     images: int | None = None
     accumulates: bool = False
+    overwrites: bool = False
 
     @property
     def streams(self) -> bool:

@@ -149,7 +149,8 @@ class _Builder:
         assert len(steps) == 1, "only row streams hold several steps"
         (node,) = steps
         size = self.needs.scratch_bytes(node, Rows.of(node.outputs[0].type).height)
-        return Stream((Step(node, scratch=self._work_space(BufferKind.SCRATCH, size, SCRATCH_ALIGNMENT)),))
+        scratch = self._work_space(BufferKind.SCRATCH, size, SCRATCH_ALIGNMENT)
+        return Stream((Step(node, scratch=scratch, overwrites=self.needs.overwrites(node)),))
 
     def _by_rows(self, stream: RowStream) -> Stream:
         needs = [self.needs.scratch_bytes(t.node, rows) for t, rows in zip(stream.tasks, stream.rows, strict=True)]
@@ -160,7 +161,8 @@ class _Builder:
             scratch = common if size else None
             if task.accumulates:
                 scratch = self._work_space(BufferKind.SCRATCH, size, SCRATCH_ALIGNMENT)
-            steps.append(Step(task.node, -(-task.counted // rows), rows, task.accumulates, scratch, task.edges))
+            firings, overwrites = -(-task.counted // rows), self.needs.overwrites(task.node)
+            steps.append(Step(task.node, firings, rows, task.accumulates, scratch, task.edges, overwrites))
         return Stream(tuple(steps), self._work_space(BufferKind.COUNTERS, COUNTER_BYTES * len(steps), 4))
 
     def _work_space(self, kind: BufferKind, size: int, alignment: int) -> int | None:

@@ -120,7 +120,8 @@ class Step:
 
     `rows` None: one firing makes everything, and `edges` are empty. A step that `accumulates` counts rows of its first
     operand instead (a mean over rows): it keeps sums in its scratch and writes its result in the last firing. Fewer
-    firings than rows: nobody reads the rest. `scratch` is the buffer of its work space, if it needs one.
+    firings than rows: nobody reads the rest. `scratch` is the buffer of its work space, if it needs one. `overwrites`:
+    the kernel promises that its result may lie over its first operand.
     """
 
     node: Node
@@ -129,6 +130,7 @@ class Step:
     accumulates: bool = False
     scratch: int | None = None
     edges: tuple[Edge, ...] = ()
+    overwrites: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,5 +225,11 @@ class KernelNeeds(Protocol):
         """True iff the kernel can make any range of output rows on its own, so that the node may stream.
 
         For an operator that reduces the rows of its operand: iff it can take them one range after the other.
+        """
+        ...
+
+    def overwrites(self, node: Node) -> bool:
+        """True iff the kernel reads what a pixel needs before it writes the pixel, so that the result may lie over the
+        first operand, of the same shape, although the operator does not work element by element.
         """
         ...

@@ -57,12 +57,16 @@ class _Planner:
     def __init__(self, graph: Graph, needs: KernelNeeds, options: PlanOptions, fast_bytes: int | None) -> None:
         self.graph, self.needs, self.options, self.fast_bytes = graph, needs, options, fast_bytes
         self.region = Region(FAST, fast_bytes, options.alignment)
+        self._solve = options.allocator.solve
         self.orders = _distinct([find_order(graph).nodes, tuple(graph.nodes)])
 
     def best(self) -> ExecutionPlan:
         """The quickest plan that fits, or the smallest, if that is asked or nothing fits."""
         smallest = self._smallest_of(self._layer_wise())
         if self.options.objective is Objective.SPEED and (self.fast_bytes is None or self._fits(smallest)):
+            return smallest
+        smallest = min((smallest, *(self._build(layout, self._solve) for layout in self._overwriting())), key=_size)
+        if self.options.objective is Objective.SPEED and self._fits(smallest):
             return smallest
         for nodes in self.orders:
             model = StreamModel(self.graph, nodes, self.needs, self.options.alignment, self.options.preserve_inputs)
@@ -80,6 +84,13 @@ class _Planner:
         runs = layer_by_layer(self.orders[0])
         for parts in (True, False):
             yield whole_tensors(self.graph, runs, Sharing(parts=parts, keep_inputs=self.options.preserve_inputs))
+
+    def _overwriting(self) -> Iterator[Layout]:
+        """Layers whose kernels write over their operand, which costs them a copy of every pixel."""
+        overwriting = frozenset(id(node) for node in self.graph.nodes if self.needs.overwrites(node))
+        for parts in (True, False) if overwriting else ():
+            sharing = Sharing(parts=parts, keep_inputs=self.options.preserve_inputs, overwriting=overwriting)
+            yield whole_tensors(self.graph, layer_by_layer(self.orders[0]), sharing)
 
     def _streamed(self, chooser: Chooser) -> ExecutionPlan:
         """Streams by rows: the quickest choice that fits when it is placed, or the smallest.
@@ -109,7 +120,7 @@ class _Planner:
         layouts = [layout for choice in choices for layout in self._chosen(chooser.model, choice)]
         assert layouts, "no limit is below the smallest choice"
         quick = (self._build(layout, greedy_by_size) for layout in layouts)
-        asked = (self._build(layout, self.options.allocator.solve) for layout in reversed(layouts))
+        asked = (self._build(layout, self._solve) for layout in reversed(layouts))
         made: ExecutionPlan | None = None
         for other in chain(quick, asked):
             made = other if made is None else min(made, other, key=_size)
@@ -121,15 +132,16 @@ class _Planner:
     def _chosen(self, model: StreamModel, choice: Choice) -> Iterator[Layout]:
         """The layouts of a choice that differ."""
         keep = self.options.preserve_inputs
-        whole = chosen_layout(model, choice, Sharing(parts=False, keep_inputs=keep))
-        parts = chosen_layout(model, choice, Sharing(keep_inputs=keep))
+        overwriting = model.overwriting
+        whole = chosen_layout(model, choice, Sharing(parts=False, keep_inputs=keep, overwriting=overwriting))
+        parts = chosen_layout(model, choice, Sharing(keep_inputs=keep, overwriting=overwriting))
         return iter((whole,) if parts.shared.idle == whole.shared.idle else (parts, whole))
 
     def _build(self, layout: Layout, solve: Solver) -> ExecutionPlan:
         return build_plan(layout, self.needs, self.region, solve)
 
     def _smallest_of(self, layouts: Iterable[Layout]) -> ExecutionPlan:
-        return min((self._build(layout, self.options.allocator.solve) for layout in layouts), key=_size)
+        return min((self._build(layout, self._solve) for layout in layouts), key=_size)
 
 
 def _size(plan: ExecutionPlan) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 
 from trivet.analysis.liveness import layer_by_layer
-from trivet.analysis.storage import Sharing, StorageMap, share_storage
+from trivet.analysis.storage import Sharing, StorageMap, overwritable, share_storage
 from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
 from trivet.planning.layout import COUNTER_BYTES, SCRATCH_ALIGNMENT
@@ -83,6 +83,7 @@ class StreamModel:
         self, graph: Graph, nodes: Sequence[Node], needs: KernelNeeds, alignment: int, keep_inputs: bool
     ) -> None:
         self.graph, self.nodes, self.needs, self.alignment = graph, tuple(nodes), needs, alignment
+        self.overwriting = frozenset(id(node) for node in nodes if needs.overwrites(node))
         sharing = Sharing(in_place=False, parts=False, keep_inputs=keep_inputs)
         self.shared = share_storage(graph, layer_by_layer(nodes), sharing)
         self.working = [node for node in nodes if id(node) not in self.shared.idle]
@@ -265,12 +266,8 @@ class StreamModel:
 
     def _overwrites(self, node: Node) -> tuple[int, ...]:
         """Storages of operands that the result may overwrite once they die."""
-        if not node.op.reuses_input or len(node.outputs) != 1:
-            return ()
-        result, found = node.output.type, []
-        for value in node.inputs[: 2 if node.op.commutative else 1]:
-            if value.is_constant or value.type.shape != result.shape or value.type.size_bytes != result.size_bytes:
-                continue
+        found = []
+        for value in overwritable(node, self.overwriting):
             storage = self._storage(value)
             others = {self._storage(v) for v in node.inputs if v is not value and not v.is_constant}
             if storage not in others and not self._is_state(storage):

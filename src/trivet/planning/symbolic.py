@@ -170,7 +170,8 @@ class _Machine:
     def _is_in_place(self, step: Step, index: int) -> bool:
         """True iff the kernel may write its result over operand `index` as it goes."""
         op, value = step.node.op, step.node.inputs[index]
-        if value.is_constant or not op.reuses_input or index > (1 if op.commutative else 0):
+        last = 1 if op.reuses_input and op.commutative else 0
+        if value.is_constant or not (op.reuses_input or step.overwrites) or index > last:
             return False
         result = step.node.outputs[0]
         return value.type.shape == result.type.shape and self.plan.view(value) == self.plan.view(result)

@@ -39,6 +39,10 @@ class Selection:
         call = self.call(node)
         return call.streams and call.accumulates == reduces_rows(node)
 
+    def overwrites(self, node: Node) -> bool:
+        call = self.find(node)
+        return call is not None and call.overwrites
+
     def check(self, graph: Graph) -> None:
         """Raises: Problems, with every tensor that no plan can hold, and every node that no kernel takes."""
         problems = [problem for value in graph.inputs if (problem := _unplaceable(value, None))]

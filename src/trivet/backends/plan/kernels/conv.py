@@ -164,7 +164,13 @@ def conv_s8_call(node: Node, geometry: Geometry, weights: np.ndarray, requantize
     }
     padded = -(-geometry.window // STEP) * STEP
     scratch = fixed_scratch(padded + SLACK) if padded > PATCH_BYTES else no_scratch
-    return Call(CONV_S8, node.inputs[:1], params, scratch)
+    return Call(CONV_S8, node.inputs[:1], params, scratch, overwrites=_copies_pixels(geometry))
+
+
+def _copies_pixels(geometry: Geometry) -> bool:
+    """True iff the kernel, when its result lies over its operand, copies pixels on the stack first."""
+    is_pointwise = geometry.groups == 1 and geometry.window == geometry.in_channels == geometry.out_channels
+    return is_pointwise and geometry.out_width == geometry.in_width and geometry.window <= PATCH_BYTES
 
 
 def conv_f32_call(node: Node, geometry: Geometry, weights: np.ndarray, clamp: Bounds) -> Call:

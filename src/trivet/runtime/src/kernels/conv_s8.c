@@ -262,8 +262,12 @@ trivet_status trivet_conv_s8_run(const trivet_call *call, uint32_t row, uint32_t
     int8_t stack[PATCH_BYTES + SLACK];
     job j;
     set_up(&j, call, stack);
+    bool over = trivet_row(j.x, 0) == trivet_row(j.y, 0); /* only pointwise: pixels are copied before they are written */
     while (rows > 0) {
-        uint32_t run = run_span(&j, row, rows);
+        uint32_t run = over ? 1 : run_span(&j, row, rows);
+        if (over) {
+            run_copied(&j, row, 0, j.p->out_width, false);
+        }
         if (run == 0) {
             run = run_column(&j, row, rows);
         }
