@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from trivet.core.bounds import Bounds
-from trivet.core.dtype import F32, I8, U8
+from trivet.core.dtype import F32, I8, U8, DType
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
 from trivet.ir.graph import Graph, Value
@@ -60,12 +60,32 @@ class Network:
             quant = Quant.per_tensor(0.01, int(self.rng.integers(-20, 20)))
         return self.emit(Dequantize(), self.graph.constant(stored, TensorType(I8, shape, quant)))
 
-    def stored(self, value: Value) -> Value:
-        """The value through a quantize and a dequantize, sometimes of uint8."""
+    def quant(self) -> tuple[DType, Quant]:
+        """An 8-bit element type, sometimes unsigned, and a scale that suits numbers near one."""
         scale = float(self.data.draw(st.sampled_from([0.02, 0.05, 0.11])))
         dtype = self.data.draw(st.sampled_from([I8, U8]))
-        quant = Quant.per_tensor(scale, int(self.rng.integers(dtype.min + 90, dtype.max - 90)))
+        return dtype, Quant.per_tensor(scale, int(self.rng.integers(dtype.min + 90, dtype.max - 90)))
+
+    def stored(self, value: Value) -> Value:
+        """The value through a quantize and a dequantize."""
+        dtype, quant = self.quant()
         return self.emit(Dequantize(), self.emit(Quantize(quant, dtype, Numerics.ONNX), value))
+
+    def given(self, name: str, shape: tuple[int, ...]) -> Value:
+        """A model input as a float: float, quantized at once, or quantized already."""
+        if not self.quantized:
+            return self.graph.add_input(name, TensorType(F32, shape))
+        if self.data.draw(st.booleans()):
+            return self.stored(self.graph.add_input(name, TensorType(F32, shape)))
+        dtype, quant = self.quant()
+        return self.emit(Dequantize(), self.graph.add_input(name, TensorType(dtype, shape, quant)))
+
+    def result(self, value: Value) -> None:
+        """A model output, sometimes quantized."""
+        if self.quantized and self.data.draw(st.booleans()):
+            dtype, quant = self.quant()
+            value = self.emit(Quantize(quant, dtype, Numerics.ONNX), value)
+        self.graph.add_output(value)
 
     def grow(self) -> None:
         """Append one operator on a value that is there, or a small group of them."""
@@ -202,13 +222,12 @@ def random_network(data: st.DataObject, quantized: bool) -> Graph:
     net = Network(data, quantized)
     for index in range(data.draw(st.integers(1, 2))):
         shape = tuple(data.draw(st.lists(SIZES, min_size=2, max_size=4)))
-        x = net.graph.add_input(f"x{index}", TensorType(F32, shape))
-        net.values.append(net.stored(x) if quantized else x)
+        net.values.append(net.given(f"x{index}", shape))
     for _ in range(data.draw(st.integers(1, 10))):
         net.grow()
     results = [value for value in net.values if value.producer is not None] or [net.emit(Tanh(), net.values[0])]
-    net.graph.add_output(results[-1])
+    net.result(results[-1])
     if data.draw(st.booleans()):
-        net.graph.add_output(data.draw(st.sampled_from(results)))
+        net.result(data.draw(st.sampled_from(results)))
     assert all(math.prod(value.type.shape) for value in net.values)
     return net.graph

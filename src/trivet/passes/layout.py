@@ -13,7 +13,7 @@ from trivet.passes.commute import Commuted, Perm, commuted, compose, data_operan
 from trivet.passes.feature_order import absorb_into_weights
 from trivet.passes.lift import Lift, Ports
 from trivet.passes.patterns import made_by
-from trivet.passes.remove_identities import joins_border
+from trivet.passes.remove_identities import is_identity, joins_border
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def _sink(rw: Rewriter, node: Node, lift: Lift) -> None:
     if len(node.outputs) != 1:
         return
     candidates = [node.inputs[i] for i in data_operands(node) if i < len(node.inputs)]
-    transposed = [t for value in candidates if (t := made_by(value, Transpose)) is not None]
+    transposed = [t for value in candidates if (t := made_by(value, Transpose)) is not None and not is_identity(t)]
     for transpose in sorted(transposed, key=lambda t: -t.output.type.elements):
         assert isinstance(transpose.op, Transpose)
         if transpose.output.type.rank != node.output.type.rank and len(candidates) > 1:

@@ -35,12 +35,23 @@ class RemoveIdentities(Pass):
 
     def rewrite(self, rw: Rewriter) -> None:
         for node in list(rw.graph.nodes):
-            if is_identity(node) and not joins_border(rw.graph, node):
-                rw.replace_value(node.output, node.inputs[0])
-                rw.erase(node)
-                rw.count("identity")
+            if is_identity(node):
+                _remove(rw, node)
             else:
                 _merge(rw, node)
+
+
+def _remove(rw: Rewriter, node: Node) -> None:
+    """Let every reader of an identity read its operand; the node stays only where it joins the borders."""
+    same, value = node.output, node.inputs[0]
+    if joins_border(rw.graph, node):
+        for reader in dict.fromkeys(use.node for use in same.uses):
+            rw.set_operands(reader, [value if operand is same else operand for operand in reader.inputs])
+            rw.count("identity at the border")
+        return
+    rw.replace_value(same, value)
+    rw.erase(node)
+    rw.count("identity")
 
 
 def joins_border(graph: Graph, node: Node) -> bool:

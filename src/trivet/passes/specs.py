@@ -9,7 +9,7 @@ from trivet.core.dtype import I8, U8, U16
 from trivet.core.numerics import Numerics
 from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
-from trivet.ops.movement import Transpose
+from trivet.ops.movement import Reshape, Transpose
 from trivet.ops.quantize import Dequantize, Quantize, Requantize
 from trivet.ops.resize import ResizeBilinear
 from trivet.passes.integer_forms import FORMS, PRODUCTS
@@ -54,10 +54,10 @@ def nothing_left_to_compute(graph: Graph) -> Iterator[str]:
 
 
 def unsigned_at_the_border_only(graph: Graph) -> Iterator[str]:
-    """Quantized unsigned tensors are model inputs, states and results of requantize, never constants."""
+    """Quantized unsigned tensors are model inputs, states and results of requantize, maybe moved, never constants."""
     for node in graph.nodes:
         for value in node.outputs:
-            if _is_unsigned(value) and not isinstance(node.op, Requantize):
+            if _is_unsigned(value) and not isinstance(node.op, Requantize | Reshape | Transpose):
                 yield f"{node!r} computes an unsigned quantized tensor"
     for value in graph.constants():
         if _is_unsigned(value):
