@@ -57,7 +57,7 @@ trivet_status trivet_concat_check(const trivet_check *check) {
         }
         row_bytes += bytes;
     }
-    TRIVET_REQUIRE(next == check->input_count && row_bytes == y->row_bytes);
+    TRIVET_REQUIRE(next == check->input_count && row_bytes == y->row_bytes && p->blocks <= row_bytes);
     return TRIVET_OK;
 }
 

@@ -87,7 +87,8 @@ static bool operand_is_sound(const choice *c, const trivet_tensor_info *indices)
 static bool is_sound(const choice *c, const trivet_check *check, const trivet_blob *indices, uint32_t source,
                      uint32_t target) {
     uint32_t before = check->input_count - (indices->bytes == 0 ? 1u : 0u); /* operands before the indices */
-    if (check->output_count != 1 || check->accumulates || c->count < 1 || c->extent < 1 || before > 1) {
+    if (check->output_count != 1 || check->accumulates || c->count < 1 || c->extent < 1 || c->slice_bytes < 1 ||
+        before > 1) {
         return false;
     }
     uint32_t slices = trivet_product(c->outer, c->slice_bytes);

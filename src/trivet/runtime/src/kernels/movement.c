@@ -153,15 +153,17 @@ trivet_status trivet_move_rows_run(const trivet_call *call, uint32_t row, uint32
     return TRIVET_OK;
 }
 
-/* The lowest and highest byte offsets that a side of a segment reaches, as far as they are below 2^40. */
+/* True iff no turn of a segment leaves that side's bytes, and the turns fill the result at most once. */
 static bool is_inside(const int32_t *segment, uint32_t axes, uint32_t side, uint32_t run, int64_t bytes) {
     const int64_t limit = (int64_t)1 << 40;
     int64_t lowest = segment[side], highest = lowest + run;
+    uint32_t moved = run;
     for (uint32_t i = 0; i < axes; i++) {
         const int32_t *loop = segment + 2 + 3 * i;
         if (loop[0] < 1) {
             return false;
         }
+        moved = trivet_product(moved, (uint32_t)loop[0]);
         int64_t reach = (int64_t)(loop[0] - 1) * loop[1 + side];
         if (reach < -limit || reach > limit) {
             return false;
@@ -169,13 +171,14 @@ static bool is_inside(const int32_t *segment, uint32_t axes, uint32_t side, uint
         lowest += reach < 0 ? reach : 0;
         highest += reach > 0 ? reach : 0;
     }
-    return lowest >= 0 && highest <= bytes;
+    return lowest >= 0 && highest <= bytes && (side == 0 || moved <= bytes);
 }
 
 /* True iff no segment leaves `source` and `target` bytes. */
 static bool is_sound(const movement *m, const trivet_check *check, uint64_t source, uint64_t target) {
     const uint32_t words = 2 + 3 * m->axes;
-    if (check->accumulates || m->axes > MAX_AXES || m->run < 1 || m->run > INT32_MAX || m->words < words || m->words % words != 0) {
+    if (check->accumulates || m->axes > MAX_AXES || m->run < 1 || m->run > INT32_MAX || m->words < words ||
+        m->words % words != 0) {
         return false;
     }
     for (uint32_t word = 0; word < m->words; word += words) {
