@@ -6,11 +6,13 @@ calls beyond one per node among choices in which no range needs more than a limi
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trivet.core.record import dataclass
 from trivet.planning.streams import MAX_RANGE, Candidate, StreamModel
 
-PIXELS_A_FIRING = (1024, 512, 256, 128, 64, 32, 16, 8)
-"""How many pixels a firing may make, the fewest calls first."""
+PIXELS_A_FIRING = (8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
+"""How many pixels a firing may make; more of them cost deeper rings and save calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class Chooser:
         self.model = model
         self.count = len(model.items)
         self._wholes = [model.whole(p) for p in range(self.count)]
+        self._wide: dict[tuple[int, int, int], Candidate] = {}
         self._streams: dict[tuple[int, int], tuple[int, Candidate | None]] = {}
 
     def layer_wise(self) -> Choice:
@@ -64,11 +67,12 @@ class Chooser:
         assert result is not None, "running layer by layer is always a choice"
         return result
 
-    def quickest(self, limit: int, apart: bool = False) -> Choice | None:
+    def quickest(self, limit: int, apart: bool = False, wide: bool = True) -> Choice | None:
         """The choice with the fewest kernel calls in which no range needs more than `limit` bytes.
 
-        `apart`: with the fewest ranges that need an overlap first. Chains of overlaps are what addresses fail at: each
-        stream wants its output just below its input, which the stream before has put at the bottom.
+        `wide`: firings make as many pixels as the limit allows, else one row. `apart`: with the fewest ranges that need
+        an overlap first. Chains of overlaps are what addresses fail at: each stream wants its output just below its
+        input, which the stream before has put at the bottom.
         """
         best: list[tuple[Cost, Choice] | None] = [((0, 0, 0), Choice((), 0))]
         for stop in range(1, self.count + 1):
@@ -77,24 +81,37 @@ class Chooser:
                 before = best[start]
                 if before is None:
                     continue
-                for candidate in self._between(start, stop, limit):
+                for narrow in self._between(start, stop, limit):
+                    if found is not None and _extended(before[0], self._ideal(narrow), limit, apart) >= found[0]:
+                        continue
+                    candidate = self._widest(narrow, limit) if wide and narrow.by_rows else narrow
                     cost = _extended(before[0], candidate, limit, apart)
                     if found is None or cost < found[0]:
                         found = cost, Choice((*before[1].candidates, candidate), cost[2])
             best.append(found)
         return None if best[-1] is None else best[-1][1]
 
-    def widened(self, choice: Choice, limit: int) -> Choice:
-        """The same ranges with as many pixels a firing as the limit allows: fewer calls for deeper rings."""
-        candidates = []
-        for candidate in choice.candidates:
-            wider = (
-                self.model.stream(candidate.start, candidate.stop, limit, pixels)
-                for pixels in PIXELS_A_FIRING
-                if candidate.by_rows
-            )
-            candidates.append(next((c for c in wider if c is not None and c.firings < candidate.firings), candidate))
-        return Choice(tuple(candidates), max((c.size_bytes for c in candidates), default=0))
+    def _ideal(self, narrow: Candidate) -> Candidate:
+        """What no number of pixels a firing makes cheaper than it is."""
+        pixels = PIXELS_A_FIRING[-1]
+        items = self.model.items[narrow.start : narrow.stop]
+        calls = sum(-(-item.height // max(1, pixels // item.width)) for item in items)
+        return replace(narrow, firings=min(narrow.firings, calls))
+
+    def _widest(self, narrow: Candidate, limit: int) -> Candidate:
+        """The range with the most pixels a firing that fit the limit; bytes grow with them."""
+        key = (narrow.start, narrow.stop, limit)
+        if key not in self._wide:
+            best, low, high = narrow, 0, len(PIXELS_A_FIRING)
+            while low < high:
+                middle = (low + high) // 2
+                found = self.model.stream(narrow.start, narrow.stop, limit, PIXELS_A_FIRING[middle])
+                if found is None:
+                    high = middle
+                else:
+                    best, low = (found if found.firings < narrow.firings else best), middle + 1
+            self._wide[key] = best
+        return self._wide[key]
 
     def _starts(self, stop: int, limit: int) -> list[int]:
         """Starts of ranges that end before `stop` and whose rings fit; rings only grow with the range."""

@@ -115,8 +115,8 @@ class _Planner:
 
         A quick solver sees every way first; the asked one then begins with those that leave it most freedom.
         """
-        choices = [choice for apart in (False, True) if (choice := chooser.quickest(limit, apart)) is not None]
-        choices = [variant for choice in choices for variant in (chooser.widened(choice, limit), choice)]
+        ways = [(apart, wide) for apart in (False, True) for wide in (True, False)]
+        choices = [choice for way in ways if (choice := chooser.quickest(limit, *way)) is not None]
         layouts = [layout for choice in choices for layout in self._chosen(chooser.model, choice)]
         assert layouts, "no limit is below the smallest choice"
         quick = (self._build(layout, greedy_by_size) for layout in layouts)

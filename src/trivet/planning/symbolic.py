@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from trivet.core.record import dataclass
 from trivet.ir.graph import Node, Value
 from trivet.ops.movement import Concat, Slice
 from trivet.planning.plan import ExecutionPlan, Step, Stream, Transfer
