@@ -10,7 +10,8 @@
 
 /* The parameters of 8 channels. */
 typedef struct params8 {
-    __m256i bias, mantissa, odd_mantissa, left, right, mask, half;
+    __m256i bias; /* where `load_params` made them */
+    __m256i mantissa, odd_mantissa, left, right, mask, half;
     __m256i even_nudge, odd_nudge; /* the usual shifts: both roundings */
 } params8;
 
@@ -26,9 +27,9 @@ INLINE __m256i nudge_of(__m256i right) {
     return _mm256_add_epi64(half, _mm256_set1_epi64x(1 << 30));
 }
 
-INLINE params8 params_of(__m256i bias, __m256i mantissa, __m256i shift) {
+INLINE params8 params_of(__m256i mantissa, __m256i shift) {
     params8 p;
-    p.bias = bias;
+    p.bias = _mm256_setzero_si256();
     p.mantissa = mantissa;
     p.odd_mantissa = _mm256_srli_epi64(p.mantissa, 32);
     p.left = _mm256_max_epi32(shift, _mm256_setzero_si256());
@@ -43,9 +44,11 @@ INLINE params8 params_of(__m256i bias, __m256i mantissa, __m256i shift) {
 /* `count` channels from `channel` on; the others are zero. */
 INLINE params8 load_params(const trivet_requant_s8 *r, uint32_t channel, uint32_t count) {
     const bool q31 = r->rounding == TRIVET_ROUND_Q31;
+    params8 p;
     if (q31 && count >= 8) {
-        return params_of(load_ints(r->bias + channel), load_ints(r->mantissas + channel),
-                         load_shifts(r->shifts + channel));
+        p = params_of(load_ints(r->mantissas + channel), load_shifts(r->shifts + channel));
+        p.bias = load_ints(r->bias + channel);
+        return p;
     }
     int32_t bias[8] = {0}, mantissas[8] = {0};
     int8_t shifts[8] = {0};
@@ -54,7 +57,9 @@ INLINE params8 load_params(const trivet_requant_s8 *r, uint32_t channel, uint32_
         mantissas[i] = q31 ? r->mantissas[channel + i] : 0;
         shifts[i] = (int8_t)(q31 ? r->shifts[channel + i] : 0);
     }
-    return params_of(load_ints(bias), load_ints(mantissas), load_shifts(shifts));
+    p = params_of(load_ints(mantissas), load_shifts(shifts));
+    p.bias = load_ints(bias);
+    return p;
 }
 
 /* How the sums of a layer are rescaled: see core_s8_avx512.c. */
@@ -264,7 +269,7 @@ TARGET static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segmen
 #define STORE(p, v) _mm256_storeu_si256((__m256i *)(void *)(p), v)
 #define LOAD(p) load_ints(p)
 #define LOAD_SHIFTS(p) load_shifts(p)
-#define PARAMS(bias, mantissas, shifts) params_of(bias, mantissas, shifts)
+#define PARAMS(mantissas, shifts) params_of(mantissas, shifts)
 /* Of channels 0 to 7 and 8 to 15, those in the low and the high halves after unpacking. */
 #define LOW_LANES(a, b) _mm256_permute2x128_si256(a, b, 0x20)
 #define HIGH_LANES(a, b) _mm256_permute2x128_si256(a, b, 0x31)

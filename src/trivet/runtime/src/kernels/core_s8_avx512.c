@@ -24,7 +24,7 @@ INLINE int64_t load_long(const int8_t *x) {
 
 /* Channels of a tile, and what they need. */
 typedef struct tile {
-    params16 params[4];
+    usual16 params[4];
     __m512i start[4]; /* of the sums of the channels */
     size_t offset;    /* bytes from the first row's operands */
     int8_t *out;
@@ -91,7 +91,7 @@ INLINE void finish(const trivet_gemm_s8 *g, sums_of_tile acc, uint32_t pixel, co
         __m512i v[4];
 #pragma GCC unroll 4
         for (uint32_t i = 0; i < 4; i++) {
-            v[i] = i < V ? rescale(acc[p][i], &t->params[i], how) : _mm512_setzero_si512();
+            v[i] = i < V ? rescale_usual(acc[p][i], &t->params[i], how == MANNER_RELU) : _mm512_setzero_si512();
         }
         if (V == 4) {
             store_64(v[0], v[1], v[2], v[3], r, out);
@@ -105,11 +105,11 @@ INLINE void finish(const trivet_gemm_s8 *g, sums_of_tile acc, uint32_t pixel, co
 }
 
 /* The same for unusual layers: one vector after the other. */
-TARGET static void finish_vector(const trivet_gemm_s8 *g, __m512i sum, const params16 *p, uint32_t channel,
-                                 __mmask16 some, int8_t *out) {
+TARGET static void finish_vector(const trivet_gemm_s8 *g, __m512i sum, uint32_t channel, __mmask16 some, int8_t *out) {
     const trivet_requant_s8 *r = &g->requant;
     if (r->rounding == TRIVET_ROUND_Q31) {
-        _mm_mask_storeu_epi8(out, some, narrow(rescale_any(sum, p), r));
+        params16 p = params_of(load_ints(r->mantissas + channel, some), load_shifts(r->shifts + channel, some));
+        _mm_mask_storeu_epi8(out, some, narrow(rescale_any(sum, &p), r));
         return;
     }
     int32_t sums[TRIVET_LANES];
@@ -125,7 +125,7 @@ INLINE void finish_slowly(const trivet_gemm_s8 *g, sums_of_tile acc, uint32_t pi
         uint32_t channel = t->channel + v * TRIVET_LANES;
 #pragma GCC unroll 12
         for (uint32_t p = 0; p < P; p++) {
-            finish_vector(g, acc[p][v], &t->params[v], channel, t->some,
+            finish_vector(g, acc[p][v], channel, t->some,
                           t->out + (pixel + p) * t->out_stride + channel);
         }
     }
@@ -235,14 +235,19 @@ TARGET static void multiply_pixels(const trivet_gemm_s8 *g, const trivet_segment
 /* The channels from `channel` on that make one tile. */
 INLINE uint32_t open_tile(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uint32_t channel,
                           bool by_weights, tile *t) {
+    const trivet_requant_s8 *r = &g->requant;
     uint32_t left = g->channels - channel, vectors = left >= 64 ? 4 : left >= 32 ? 2 : 1;
     t->channel = channel;
     t->lanes = left < TRIVET_LANES ? (left + 3) & ~3u : TRIVET_LANES;
     t->some = (__mmask16)(left < TRIVET_LANES ? (1u << left) - 1 : 0xFFFFu);
     for (uint32_t v = 0; v < vectors; v++) {
         uint32_t here = channel + v * TRIVET_LANES;
-        t->params[v] = load_params(&g->requant, here, t->some);
-        t->start[v] = t->params[v].bias;
+        if (r->rounding == TRIVET_ROUND_Q31 && r->shift_range == TRIVET_SHIFTS_USUAL) {
+            __m512i shift = load_shifts(r->shifts + here, t->some);
+            t->params[v] = usual_of(load_ints(r->mantissas + here, t->some),
+                                    _mm512_sub_epi32(_mm512_setzero_si512(), shift));
+        }
+        t->start[v] = load_ints(r->bias + here, t->some);
         if (by_weights) {
             t->start[v] = _mm512_add_epi32(t->start[v], weights_correction(g, segments, t, here));
         }
@@ -321,7 +326,7 @@ INLINE void pack_store(__m512i low, __m512i high, const trivet_requant_s8 *r, in
 typedef params16 params_vector;
 #define LANES 16
 #define LOAD_SHIFTS(p) _mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)(p)))
-#define PARAMS(bias, mantissas, shifts) params_of(bias, mantissas, shifts)
+#define PARAMS(mantissas, shifts) params_of(mantissas, shifts)
 /* Of channels 0 to 15 and 16 to 31, those in the low and the high halves after unpacking. */
 #define LOW_LANES(a, b) _mm512_shuffle_i32x4(a, b, _MM_SHUFFLE(2, 0, 2, 0))
 #define HIGH_LANES(a, b) _mm512_shuffle_i32x4(a, b, _MM_SHUFFLE(3, 1, 3, 1))

@@ -36,15 +36,15 @@ INLINE VECTOR gather(const int8_t *data, size_t stride, uint32_t channels, uint3
 INLINE void set_params(unit *u, const trivet_requant_s8 *r) {
     u->bias[0] = LOW_LANES(LOAD(r->bias), LOAD(r->bias + LANES));
     u->bias[1] = HIGH_LANES(LOAD(r->bias), LOAD(r->bias + LANES));
-    u->params[0] = PARAMS(u->bias[0], SET_WORDS(0), SET_WORDS(0));
+    u->params[0] = PARAMS(SET_WORDS(0), SET_WORDS(0));
     u->params[1] = u->params[0];
     if (r->rounding == TRIVET_ROUND_Q31) {
         VECTOR mantissas[2] = {LOAD(r->mantissas), LOAD(r->mantissas + LANES)};
         VECTOR shifts[2] = {LOAD_SHIFTS(r->shifts), LOAD_SHIFTS(r->shifts + LANES)};
         u->params[0] =
-            PARAMS(u->bias[0], LOW_LANES(mantissas[0], mantissas[1]), LOW_LANES(shifts[0], shifts[1]));
+            PARAMS(LOW_LANES(mantissas[0], mantissas[1]), LOW_LANES(shifts[0], shifts[1]));
         u->params[1] =
-            PARAMS(u->bias[1], HIGH_LANES(mantissas[0], mantissas[1]), HIGH_LANES(shifts[0], shifts[1]));
+            PARAMS(HIGH_LANES(mantissas[0], mantissas[1]), HIGH_LANES(shifts[0], shifts[1]));
     }
 }
 

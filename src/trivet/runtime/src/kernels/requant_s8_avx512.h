@@ -6,10 +6,16 @@
 
 #include "core_s8.h"
 
+/* The parameters of 16 channels whose shifts are usual. */
+typedef struct usual16 {
+    __m512i mantissa, odd_mantissa;
+    __m512i even_nudge, odd_nudge, last_shift; /* both roundings, and what is left to shift */
+} usual16;
+
 /* The parameters of 16 channels. */
 typedef struct params16 {
-    __m512i bias, mantissa, odd_mantissa, left, right, mask, half;
-    __m512i even_nudge, odd_nudge, last_shift; /* the usual shifts: both roundings, and what is left to shift */
+    usual16 usual;
+    __m512i left, right, mask, half;
 } params16;
 
 /* 2^30 + 2^(30 + e) for shifts of e to the right. */
@@ -18,29 +24,31 @@ INLINE __m512i nudge_of(__m512i right) {
     return _mm512_add_epi64(half, _mm512_set1_epi64(1 << 30));
 }
 
-INLINE params16 params_of(__m512i bias, __m512i mantissa, __m512i shift) {
-    const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi32(1);
-    params16 p;
-    p.bias = bias;
+INLINE usual16 usual_of(__m512i mantissa, __m512i right) {
+    usual16 p;
     p.mantissa = mantissa;
     p.odd_mantissa = _mm512_srli_epi64(mantissa, 32);
+    p.even_nudge = nudge_of(_mm512_and_si512(right, _mm512_set1_epi64(31)));
+    p.odd_nudge = nudge_of(_mm512_srli_epi64(right, 32));
+    p.last_shift = _mm512_sub_epi32(right, _mm512_set1_epi32(1));
+    return p;
+}
+
+INLINE params16 params_of(__m512i mantissa, __m512i shift) {
+    const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi32(1);
+    params16 p;
     p.left = _mm512_max_epi32(shift, zero);
     p.right = _mm512_max_epi32(_mm512_sub_epi32(zero, shift), zero);
     p.mask = _mm512_sub_epi32(_mm512_sllv_epi32(one, p.right), one);
     p.half = _mm512_srli_epi32(p.mask, 1);
-    p.even_nudge = nudge_of(_mm512_and_si512(p.right, _mm512_set1_epi64(31)));
-    p.odd_nudge = nudge_of(_mm512_srli_epi64(p.right, 32));
-    p.last_shift = _mm512_sub_epi32(p.right, one);
+    p.usual = usual_of(mantissa, p.right);
     return p;
 }
 
-INLINE params16 load_params(const trivet_requant_s8 *r, uint32_t channel, __mmask16 some) {
-    __m512i bias = _mm512_maskz_loadu_epi32(some, r->bias + channel);
-    if (r->rounding != TRIVET_ROUND_Q31) {
-        return params_of(bias, _mm512_setzero_si512(), _mm512_setzero_si512());
-    }
-    return params_of(bias, _mm512_maskz_loadu_epi32(some, r->mantissas + channel),
-                     _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(some, r->shifts + channel)));
+INLINE __m512i load_ints(const int32_t *p, __mmask16 some) { return _mm512_maskz_loadu_epi32(some, p); }
+
+INLINE __m512i load_shifts(const int8_t *p, __mmask16 some) {
+    return _mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(some, p));
 }
 
 /* How the sums of a layer are rescaled. */
@@ -64,7 +72,7 @@ INLINE manner manner_of(const trivet_requant_s8 *r) {
 /* A doubling high multiply and a rounding shift by e >= 1, floor((floor((x*m + 2^30) / 2^31) + 2^(e-1) - s) / 2^e) with
  * s = 1 for negative x, is floor((x*m + 2^30 + 2^(30+e) - s * 2^31) / 2^(31+e)): one addition, one shift. Where results
  * below the zero point are clamped, s makes no difference. */
-INLINE __m512i rescale_usual(__m512i sum, const params16 *p, bool relu) {
+INLINE __m512i rescale_usual(__m512i sum, const usual16 *p, bool relu) {
     __m512i even = _mm512_mul_epi32(sum, p->mantissa);
     __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(sum, 32), p->odd_mantissa);
     if (!relu) {
@@ -83,8 +91,8 @@ INLINE __m512i rescale_usual(__m512i sum, const params16 *p, bool relu) {
 INLINE __m512i rescale_any(__m512i sum, const params16 *p) {
     const __m512i nudge = _mm512_set1_epi64(1 << 30);
     sum = _mm512_sllv_epi32(sum, p->left);
-    __m512i even = _mm512_add_epi64(_mm512_mul_epi32(sum, p->mantissa), nudge);
-    __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(sum, 32), p->odd_mantissa), nudge);
+    __m512i even = _mm512_add_epi64(_mm512_mul_epi32(sum, p->usual.mantissa), nudge);
+    __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(sum, 32), p->usual.odd_mantissa), nudge);
     __m512i high = _mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 31), _mm512_slli_epi64(odd, 1));
     __mmask16 up = _mm512_cmpgt_epi32_mask(_mm512_and_si512(high, p->mask),
                                            _mm512_sub_epi32(p->half, _mm512_srai_epi32(high, 31)));
@@ -94,7 +102,7 @@ INLINE __m512i rescale_any(__m512i sum, const params16 *p) {
 
 /* Sums at the output's scale, before the zero point. */
 INLINE __m512i rescale(__m512i sum, const params16 *p, manner how) {
-    return how == MANNER_ANY ? rescale_any(sum, p) : rescale_usual(sum, p, how == MANNER_RELU);
+    return how == MANNER_ANY ? rescale_any(sum, p) : rescale_usual(sum, &p->usual, how == MANNER_RELU);
 }
 
 /* Zero point, clamp and narrowing of 16 rescaled sums. */
