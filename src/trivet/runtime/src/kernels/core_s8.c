@@ -236,28 +236,27 @@ static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uin
     }
 }
 
-/* Adds the products of one tap; a constant count becomes vectors. */
-static inline void add_tap(uint32_t *sums, const int8_t *x, const int8_t *w, int32_t zero, uint32_t count) {
+enum { CHANNELS = 64 }; /* of a depthwise block */
+
+/* Adds the products of one tap. A count that compilers do not know keeps them from building vectors byte by byte. */
+static void add_tap(uint32_t *restrict sums, const int8_t *restrict x, const int8_t *restrict w, int16_t zero,
+                    uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
-        sums[i] += product(x[i], w[i] - zero);
+        int16_t factor = (int16_t)(w[i] - zero);
+        sums[i] += product(x[i], factor);
     }
 }
 
 static void depthwise_block(const trivet_depthwise_s8 *g, const int8_t *const *taps, uint32_t pixel, uint32_t channel,
                             uint32_t count, int8_t *out) {
-    uint32_t sums[TRIVET_LANES];
-    int32_t total[TRIVET_LANES];
+    uint32_t sums[CHANNELS];
+    int32_t total[CHANNELS];
     for (uint32_t i = 0; i < count; i++) {
         sums[i] = (uint32_t)g->requant.bias[channel + i];
     }
     for (uint32_t t = 0; t < g->taps; t++) {
         const int8_t *x = taps[t] + pixel * g->stride + channel;
-        const int8_t *w = g->weights + (size_t)t * g->channels + channel;
-        if (count == TRIVET_LANES) {
-            add_tap(sums, x, w, g->weight_zero, TRIVET_LANES);
-        } else {
-            add_tap(sums, x, w, g->weight_zero, count);
-        }
+        add_tap(sums, x, g->weights + (size_t)t * g->channels + channel, (int16_t)g->weight_zero, count);
     }
     for (uint32_t i = 0; i < count; i++) {
         total[i] = (int32_t)sums[i];
@@ -269,9 +268,9 @@ static void depthwise(const trivet_depthwise_s8 *g, const int8_t *const *taps, u
                       int8_t *out) {
     for (uint32_t r = 0; r < rows; r++, taps += g->taps) {
         for (uint32_t p = 0; p < pixels; p++, out += g->channels) {
-            for (uint32_t channel = 0; channel < g->channels; channel += TRIVET_LANES) {
+            for (uint32_t channel = 0; channel < g->channels; channel += CHANNELS) {
                 uint32_t left = g->channels - channel;
-                depthwise_block(g, taps, p, channel, left < TRIVET_LANES ? left : TRIVET_LANES, out);
+                depthwise_block(g, taps, p, channel, left < CHANNELS ? left : CHANNELS, out);
             }
         }
     }
