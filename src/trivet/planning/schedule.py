@@ -58,6 +58,9 @@ class Ring:
     row_bytes: int
 
 
+SEARCH_FIRINGS = 400_000
+"""Firings that the search for ring depths in one part of a stream may replay, which bounds its time."""
+
 OnFire = Callable[[int, int, Sequence[int]], None]
 """Called with actor, firing and the firings of all actors before it."""
 
@@ -178,12 +181,14 @@ def minimal_depths(actors: Sequence[Actor], rings: Sequence[Ring]) -> Depths:
         return depths
     by_row = sorted(rings, key=lambda ring: -ring.row_bytes)
     depths = _shrink(actors, by_row, depths)
+    left = SEARCH_FIRINGS // max(1, sum(actor.firings for actor in actors) * len(rings))
     improved = True
     while improved:
         improved = False
         for ring in rings:
-            if depths[ring.storage] == ring.height:
+            if depths[ring.storage] == ring.height or left <= 0:
                 continue
+            left -= 1
             others = [other for other in by_row if other is not ring]
             grown = _shrink(actors, others, {**depths, ring.storage: depths[ring.storage] + 1})
             if ring_bytes(rings, grown) < ring_bytes(rings, depths):
@@ -206,14 +211,19 @@ def _has_fork(actors: Sequence[Actor]) -> bool:
 
 
 def _shrink(actors: Sequence[Actor], rings: Sequence[Ring], depths: Depths) -> Depths:
-    """Every ring in turn as shallow as the loop allows."""
+    """Every ring in turn as shallow as the loop allows; what a depth allows, a deeper ring allows too."""
     depths = dict(depths)
     for ring in rings:
-        while depths[ring.storage] > 1:
-            depths[ring.storage] -= 1
-            if not completes(actors, depths):
-                depths[ring.storage] += 1
-                break
+        low, high = 1, depths[ring.storage]
+        if high > 1 and not completes(actors, {**depths, ring.storage: high - 1}):
+            continue
+        while low < high:
+            middle = (low + high) // 2
+            if completes(actors, {**depths, ring.storage: middle}):
+                high = middle
+            else:
+                low = middle + 1
+        depths[ring.storage] = high
     return depths
 
 

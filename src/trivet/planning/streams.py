@@ -6,7 +6,6 @@ over the ring of an operand that nobody else reads, as `analysis.storage` decide
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 
@@ -90,7 +89,7 @@ class StreamModel:
         self.items = self._make_items(needs)
         self.held = self._make_held(keep_inputs)
         self._ranges: dict[tuple[int, int, int], _Range] = {}
-        self._segments: dict[tuple[int, int, int, tuple[int, ...], int], Depths] = {}
+        self._segments: dict[tuple[range, int, tuple[int, ...], tuple[bool, ...], int], Depths] = {}
 
     # What a range costs.
 
@@ -193,8 +192,10 @@ class StreamModel:
         self, positions: range, entering: int, roots: dict[int, int], whole: set[int], pixels: int
     ) -> Depths:
         """Ring depths of consecutive positions when `entering` (-1: nothing) comes in row by row."""
-        members = {roots[self.items[p].storage] for p in positions}
-        key = (positions.start, positions.stop, entering, tuple(sorted(members & whole)), pixels)
+        written = [roots[self.items[p].storage] for p in positions]
+        if entering >= 0:
+            written.append(roots[entering])
+        key = (positions, entering, tuple(written), tuple(root in whole for root in written), pixels)
         if key not in self._segments:
             actors = self.actors(positions, roots, pixels, entering)
             rings = [self._ring(s) for s in sorted({a.storage for a in actors} - whole)]
@@ -320,26 +321,26 @@ class _Range:
         return roots
 
     def _find_depths(self) -> Depths:
-        """Ring depths, segment by segment: where one value alone comes over, what lies before and after is apart."""
-        whole, depths = set(self.outs), {}
-        shared_roots = Counter(self.roots.values())
+        """Ring depths, segment by segment: where one value alone comes over, what lies before and after is apart.
+
+        A ring that goes on in the next segment, as its rows are overwritten in place, must hold the rows that wait in
+        each: row w comes at most depth - 1 rows after the row that leaves one segment, and so on.
+        """
+        whole, depths = set(self.outs), dict[int, int]()
         first, entering, crossing = self.start, -1, set[int]()
         for position in range(self.start, self.stop):
             item, held = self.model.items[position], self.model.held
             crossing.add(item.storage)
             crossing = {s for s in crossing if any(position < reader < self.stop for reader in held[s].readers)}
-            is_apart = len(crossing) < 2 and all(
-                held[s].readers[0] > position and shared_roots[self.roots[s]] == 1 for s in crossing
-            )
+            is_apart = len(crossing) < 2 and all(held[s].readers[0] > position for s in crossing)
             if position + 1 < self.stop and not is_apart:
                 continue
-            leaving = next(iter(crossing), -1)
-            depths.update(
-                self.model.segment_depths(
-                    range(first, position + 1), entering, self.roots, whole | crossing, self.pixels
-                )
-            )
-            first, entering = position + 1, leaving
+            positions, kept = range(first, position + 1), whole | crossing
+            found = self.model.segment_depths(positions, entering, self.roots, kept, self.pixels)
+            for root, depth in found.items():
+                together = depths.get(root, 1) + depth - 1
+                depths[root] = min(together, self.model.rows_of(root).height)
+            first, entering = position + 1, next(iter(crossing), -1)
         return depths
 
     def base_bytes(self) -> int:
