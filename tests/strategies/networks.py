@@ -4,7 +4,7 @@ reshapes that split and merge axes, constants that broadcast, quantize and dequa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from hypothesis import strategies as st
@@ -87,13 +87,16 @@ class Network:
             value = self.emit(Quantize(quant, dtype, Numerics.ONNX), value)
         self.graph.add_output(value)
 
-    def grow(self) -> None:
+    def grow(self, steps: Sequence[Step]) -> None:
         """Append one operator on a value that is there, or a small group of them."""
         x = self.data.draw(st.sampled_from(self.values))
-        step = self.data.draw(st.sampled_from(STEPS))
+        step = self.data.draw(st.sampled_from(steps))
         y = step(self, x)
         if y is not None and y.type.elements <= 512:
             self.values.append(self.stored(y) if self.quantized and self.data.draw(st.booleans()) else y)
+
+
+Step = Callable[[Network, Value], Value | None]
 
 
 def _function(net: Network, x: Value) -> Value:
@@ -199,7 +202,7 @@ def _pool(net: Network, x: Value) -> Value:
     return net.emit(net.data.draw(st.sampled_from([MaxPool2D, AveragePool2D]))(kernel), x)
 
 
-STEPS: list[Callable[[Network, Value], Value | None]] = [
+STEPS: list[Step] = [
     _function,
     _pair,
     _broadcast,
@@ -217,14 +220,14 @@ STEPS: list[Callable[[Network, Value], Value | None]] = [
 ]
 
 
-def random_network(data: st.DataObject, quantized: bool) -> Graph:
-    """One to two inputs, up to ten steps, one or two outputs."""
+def random_network(data: st.DataObject, quantized: bool, steps: Sequence[Step] = ()) -> Graph:
+    """One to two inputs, up to ten of `steps` (none given: all of STEPS), one or two outputs."""
     net = Network(data, quantized)
     for index in range(data.draw(st.integers(1, 2))):
         shape = tuple(data.draw(st.lists(SIZES, min_size=2, max_size=4)))
         net.values.append(net.given(f"x{index}", shape))
     for _ in range(data.draw(st.integers(1, 10))):
-        net.grow()
+        net.grow(steps or STEPS)
     results = [value for value in net.values if value.producer is not None] or [net.emit(Tanh(), net.values[0])]
     net.result(results[-1])
     if data.draw(st.booleans()):

@@ -104,14 +104,12 @@ def _difference(expected: Observed, actual: Observed, preserves: Preserves) -> s
         case Exact() if expected.type.dtype is actual.type.dtype:
             wrong = ~_same_bits(expected.array, actual.array)
         case Exact():
-            wrong = _real(expected) != _real(actual)
+            wrong = ~_same_bits(_real(expected), _real(actual))
         case Steps(count):
             step = max(expected.step, actual.step) or _float_step(expected)
-            wrong = np.abs(_real(expected) - _real(actual)) > count * step * 1.0001
+            wrong = _farther(_real(expected), _real(actual), count * step * 1.0001)
         case Relative(epsilon):
-            reference = _real(expected)
-            largest = float(np.max(np.abs(reference), initial=0.0))
-            wrong = np.abs(reference - _real(actual)) > epsilon * max(largest, 1e-30)
+            wrong = _farther(_real(expected), _real(actual), epsilon * max(_largest(expected), 1e-30))
     if not wrong.any():
         return None
     index = tuple(int(i) for i in np.argwhere(wrong)[0])
@@ -124,9 +122,23 @@ def _same_bits(a: Array, b: Array) -> Array:
     return same
 
 
+def _farther(expected: Array, actual: Array, distance: float) -> Array:
+    """Where two floats differ by more than `distance`; what is no number or infinite must stay what it is."""
+    with np.errstate(invalid="ignore"):
+        near = np.abs(expected - actual) <= distance
+    far: Array = ~(near | _same_bits(expected, actual))
+    return far
+
+
+def _largest(observed: Observed) -> float:
+    """The largest finite magnitude of real values."""
+    magnitudes = np.abs(_real(observed))
+    return float(np.max(magnitudes, initial=0.0, where=np.isfinite(magnitudes)))
+
+
 def _float_step(observed: Observed) -> float:
     """A float computed from quantized layers may move by a 1/64 of its largest magnitude."""
-    return float(np.max(np.abs(observed.array), initial=0.0)) / 64 if observed.type.dtype.is_float else 1.0
+    return _largest(observed) / 64 if observed.type.dtype.is_float else 1.0
 
 
 def _real(observed: Observed) -> Array:
