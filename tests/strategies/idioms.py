@@ -18,16 +18,16 @@ from trivet.ops.activation import Clamp, Erf, Tanh
 from trivet.ops.conv import Conv2D, DepthwiseConv2D
 from trivet.ops.elementwise import Add, Maximum, Minimum, Mul
 from trivet.ops.matmul import BatchMatMul, Dense
-from trivet.ops.movement import Expand, Pad, Reshape, SpaceToDepth, Transpose
+from trivet.ops.movement import Concat, Expand, Pad, Reshape, SpaceToDepth, Transpose
 from trivet.ops.pool import AveragePool2D, MaxPool2D
 from trivet.ops.quantize import Dequantize, Quantize
 from trivet.ops.reduce import ReduceMax
 from trivet.ops.softmax import Softmax
 
 
-def number(net: Network, x: Value, value: float) -> Value:
-    """One float, as a constant with unit axes."""
-    shape = (1,) * x.type.rank
+def number(net: Network, x: Value, value: float, shape: tuple[int, ...] | None = None) -> Value:
+    """One float, as a constant with unit axes, or filling `shape`."""
+    shape = shape or (1,) * x.type.rank
     return net.graph.constant(np.full(shape, value, np.float32), TensorType(F32, shape))
 
 
@@ -71,6 +71,8 @@ def spread_hard_swish(net: Network, x: Value) -> Value:
 
 
 def spread_gelu(net: Network, x: Value) -> Value:
+    # Beside a large element: what is left of 1 + erf(x) near -1 is rounding, small against the tensor's largest alone.
+    x = net.emit(Concat(x.type.rank - 1), x, number(net, x, 3.0, x.type.shape))
     gate = net.emit(Add(), net.emit(Erf(), net.emit(Mul(), x, number(net, x, math.sqrt(0.5)))), number(net, x, 1.0))
     return net.emit(Mul(), net.emit(Mul(), x, gate), number(net, x, 0.5))
 
