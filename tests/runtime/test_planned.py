@@ -80,3 +80,12 @@ def test_a_pointwise_convolution_writes_over_its_operand(library: ctypes.CDLL) -
     made = plan(graph, None, None, selection, PlanOptions(Objective.MEMORY))
     assert made.view(x) == made.view(y) and made.view(x).is_ring
     check(library, graph, made, selection)
+
+
+def test_rows_that_are_read_as_one_vector(library: ctypes.CDLL) -> None:
+    """The rows of a reshaped operand are not those that its maker counts."""
+    b = Builder()
+    pooled = b.pool(b.conv(b.input(1, 21, 9, 8), 32, pad=False))
+    graph = b.finish(b.dense(b.reshape(pooled, 1, pooled.type.elements), 16))
+    selection = Selection()
+    check(library, graph, plan(graph, None, None, selection, PlanOptions(Objective.MEMORY)), selection)

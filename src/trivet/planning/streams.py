@@ -39,6 +39,7 @@ class Item:
     accumulates: bool
     by_rows: bool
     reads: tuple[tuple[int, Edge], ...]
+    reshaped: tuple[int, ...]
     overwrites: tuple[int, ...]
     scratch_whole: int
 
@@ -140,7 +141,11 @@ class StreamModel:
         return _aligned_scratch(self.needs.scratch_bytes(self.items[position].node, rows))
 
     def can_stream(self, start: int, stop: int) -> bool:
-        return all(item.by_rows for item in self.items[start:stop])
+        """True iff all nodes take rows, and none reads rows made in the range as rows of another shape."""
+        items = self.items[start:stop]
+        return all(item.by_rows for item in items) and not any(
+            start <= self.held[storage].maker < stop for item in items for storage in item.reshaped
+        )
 
     def ring_bytes(self, start: int, stop: int) -> int:
         """Bytes of the rings of a range, which only grow as it gets longer."""
@@ -242,6 +247,11 @@ class StreamModel:
             accumulates=accumulates,
             by_rows=by_rows,
             reads=self._reads(node),
+            reshaped=tuple(
+                self._storage(v)
+                for v in node.inputs
+                if not v.is_constant and self.rows_of(self._storage(v)) != Rows.of(v.type)
+            ),
             overwrites=self._overwrites(node),
             scratch_whole=_aligned_scratch(needs.scratch_bytes(node, rows.height)),
         )
