@@ -25,6 +25,12 @@ FAST = "fast"
 LIMITS_TRIED = 4
 """How often the limit of a choice is lowered when its addresses exceed the budget."""
 
+LOOSER_PERCENT = (110, 130)
+"""Limits tried beyond the tightest, in percent of it, where its addresses need more than they allow."""
+
+LOOSER_NODES = 40
+"""Nodes up to which such limits are tried: every one of them costs a search for addresses."""
+
 BLAMED = 3
 """Operators that a refusal names."""
 
@@ -108,7 +114,12 @@ class _Planner:
                 if self._fits(made):
                     return made
                 limit -= max(1, _size(made) - limit)
-        return self._placed(chooser, tightest.size_bytes)
+        made = self._placed(chooser, tightest.size_bytes)
+        for percent in LOOSER_PERCENT if len(chooser.model.items) <= LOOSER_NODES else ():
+            looser = tightest.size_bytes * percent // 100
+            if looser < _size(made):
+                made = min(made, self._placed(chooser, looser), key=_size)
+        return made
 
     def _placed(self, chooser: Chooser, limit: int) -> ExecutionPlan:
         """The quickest choice within `limit`, or if its addresses need more, what comes closest.
