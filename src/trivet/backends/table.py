@@ -16,18 +16,23 @@ Kernel = Callable[[Node], CodeT | None]
 
 @dataclass
 class KernelTable(Generic[CodeT]):
-    """Kernels by operator class. The order of registration is the priority; a kernel that gives None does not apply."""
+    """Kernels by operator class. The order of registration is the priority; a kernel that gives None does not apply.
+
+    Families register in no particular order, so a kernel that takes what those of other families leave is a fallback.
+    """
 
     name: str
     _kernels: dict[type[Op], list[Kernel[CodeT]]] = field(default_factory=dict)
+    _fallbacks: dict[type[Op], list[Kernel[CodeT]]] = field(default_factory=dict)
     _refusals: dict[type[Op], str] = field(default_factory=dict)
 
-    def kernel(self, *ops: type[Op]) -> Callable[[Kernel[CodeT]], Kernel[CodeT]]:
+    def kernel(self, *ops: type[Op], fallback: bool = False) -> Callable[[Kernel[CodeT]], Kernel[CodeT]]:
         """Decorator: the function makes the code for a node of one of these classes, or says None."""
+        table = self._fallbacks if fallback else self._kernels
 
         def register(function: Kernel[CodeT]) -> Kernel[CodeT]:
             for op in ops:
-                self._kernels.setdefault(op, []).append(function)
+                table.setdefault(op, []).append(function)
             return function
 
         return register
@@ -37,7 +42,8 @@ class KernelTable(Generic[CodeT]):
         self._refusals[op] = reason
 
     def candidates(self, op: type[Op]) -> tuple[Kernel[CodeT], ...]:
-        return tuple(self._kernels.get(op, ()))
+        """Those kernels in order of priority, fallbacks last."""
+        return (*self._kernels.get(op, ()), *self._fallbacks.get(op, ()))
 
     def refusal(self, op: type[Op]) -> str | None:
         return self._refusals.get(op)

@@ -57,7 +57,7 @@ _ORDERED = (d.F32, d.I8, d.U8, d.I16, d.I32, d.I64)
 _MAX_AXES = 8
 
 
-@KERNELS.kernel(*_MODES)
+@KERNELS.kernel(*_MODES, fallback=True)
 def fold(node: Node) -> Call | None:
     """Floats and plain integers; the largest and smallest of quantized ones too, which stay as they are stored."""
     op, x = node.op, node.inputs[0].type

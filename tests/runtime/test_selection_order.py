@@ -1,0 +1,26 @@
+"""Which kernel a node gets where several would take it."""
+
+from __future__ import annotations
+
+import pytest
+from kernel_runs import node_of
+
+from trivet.backends.plan.kernels import KERNELS
+from trivet.core.dtype import F32
+from trivet.ir.types import TensorType
+from trivet.ops.reduce import Mean, ReduceMax
+
+
+@pytest.mark.parametrize(
+    ("op", "kernel"),
+    [
+        (Mean((1, 2)), "sum_rows_f32"),
+        (Mean((3,)), "fold_block_f32"),
+        (Mean((1, 3)), "fold"),
+        (ReduceMax((2,)), "fold_block_f32"),
+    ],
+    ids=str,
+)
+def test_a_fallback_gets_what_others_leave(op: Mean | ReduceMax, kernel: str) -> None:
+    call = KERNELS.select(node_of(op, TensorType(F32, (1, 6, 5, 4))))
+    assert call is not None and call.kernel.name == kernel
