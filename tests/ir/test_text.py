@@ -101,6 +101,21 @@ INVALID = [
     ("constant count", HEAD + "const %c: i8[2] = [1]\nreturn %x }", 2, "has 2 elements, found 1"),
     ("elided data", HEAD + "const %c: i8[200] = #c\nreturn %x }", 2, "the data of #c is missing"),
     ("huge shape", "graph main(%x: f32[100000, 100000]) { return %x }", 1, "out of range"),
+    ("infinite scale", "graph main(%x: i8[2]{scale=1e999, zero=0}) { return %x }", 1, "a scale is a float32 from 0"),
+    ("negative scale", "graph main(%x: i8[2]{scale=-1.0, zero=0}) { return %x }", 1, "a scale is a float32 from 0"),
+    ("scale of a word", "graph main(%x: i8[2]{scale=one, zero=0}) { return %x }", 1, "a scale is a float32 from 0"),
+    (
+        "scales of no axis",
+        "graph main(%x: i8[2]{scales=(1.0, 2.0), zeros=(0, 0), axis=1}) { return %x }",
+        1,
+        "2 scales along axis 1 of [2]",
+    ),
+    (
+        "more scales than channels",
+        "graph main(%x: i8[2]{scales=(1.0, 2.0, 3.0), zeros=(0, 0, 0), axis=0}) { return %x }",
+        1,
+        "3 scales along axis 0 of [2]",
+    ),
     ("strange character", HEAD + "?", 2, "unexpected character '?'"),
     ("deep nesting", HEAD + "%y = reshape{shape=" + "(" * 10000, 2, "nested too deeply"),
 ]

@@ -271,6 +271,9 @@ class _Parser:
                 quant = quant_from(self._arguments("}", 0))
             except WrongValue as error:
                 self._fail(str(error), brace)
+            axis = quant.axis
+            if axis is not None and not (0 <= axis < len(shape) and shape[axis] == len(quant.scales)):
+                self._fail(f"{len(quant.scales)} scales along axis {axis} of {shape}", brace)
         return TensorType(dtype, tuple(shape), quant)
 
     def _arguments(self, closing: str, depth: int) -> dict[str, Any]:

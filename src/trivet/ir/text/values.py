@@ -19,6 +19,8 @@ from trivet.core.dtype import DType
 from trivet.core.quant import Quant
 from trivet.ir.op import Op
 
+_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+
 
 class Symbol(str):
     """A bare word."""
@@ -90,12 +92,12 @@ def quant_from(arguments: dict[str, Any]) -> Quant:
     try:
         match arguments:
             case {"scale": scale, "zero": zero, **rest} if not rest:
-                return Quant.per_tensor(float(scale), _integer(zero))
+                return Quant.per_tensor(_scale(scale), _integer(zero))
             case {"scales": tuple() as scales, "zeros": tuple() as zeros, "axis": axis, **rest} if not rest:
                 if len(scales) != len(zeros) or not scales:
                     raise WrongValue("`scales` and `zeros` must be of one length")
-                return Quant.per_axis([float(s) for s in scales], [_integer(z) for z in zeros], _integer(axis))
-    except (TypeError, ValueError, OverflowError):
+                return Quant.per_axis([_scale(s) for s in scales], [_integer(z) for z in zeros], _integer(axis))
+    except OverflowError:
         pass
     raise WrongValue("a quantization is scale=S, zero=Z or scales=(...), zeros=(...), axis=A")
 
@@ -175,6 +177,12 @@ def _bounds(arguments: dict[str, Any]) -> Bounds:
     if not numbers or set(arguments) - {"lo", "hi"} or not lo <= hi:
         raise WrongValue("bounds are bounds(lo=L, hi=H) with L <= H")
     return Bounds(float(lo), float(hi))
+
+
+def _scale(raw: Any) -> float:
+    if not isinstance(raw, int | float) or isinstance(raw, bool) or not 0 <= raw <= _LARGEST_FLOAT32:
+        raise WrongValue(f"a scale is a float32 from 0, found {raw}")
+    return float(raw)
 
 
 def _integer(raw: Any) -> int:
