@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pytest
 
+from normal_form import normal_form
 from trivet.core.dtype import F32
 from trivet.ir.graph import Graph
 from trivet.ir.rewriter import Rewriter
@@ -97,6 +98,25 @@ def lost_output(rw: Rewriter) -> None:
     rw.graph.outputs.clear()
 
 
+def raises(rw: Rewriter) -> None:
+    raise KeyError("no such thing")
+
+
+def other_data_unsaid(rw: Rewriter) -> None:
+    """Another array in the place of a constant's, and no word about it."""
+    for value in rw.graph.constants():
+        assert value.data is not None
+        value.data = value.data + 1
+
+
+def data_in_place(rw: Rewriter) -> None:
+    """The constant's own array, changed under everybody's feet."""
+    for value in rw.graph.constants():
+        assert value.data is not None
+        value.data.flags.writeable = True
+        value.data += 1
+
+
 def reshapes_remain(graph: Graph):  # type: ignore[no-untyped-def]
     yield from (f"{node!r} remains" for node in graph.nodes if isinstance(node.op, Reshape))
 
@@ -109,6 +129,7 @@ FAULTS = [
     (forgotten_use_list, None, "use lists"),
     (claims_no_change, None, "claims it did not"),
     (lost_output, None, "ports"),
+    (raises, None, "it raised KeyError: 'no such thing'"),
     (lambda rw: None, Spec("no reshapes", (reshapes_remain,)), "no reshapes: .* remains"),
 ]
 
@@ -119,6 +140,31 @@ def test_a_wrong_pass_is_named(rewrite: Callable[[Rewriter], None], ensures: Spe
     with pytest.raises(PassVerifyError, match=reason) as caught:
         manager.run(program(), (CancelTransposes(), wrong(rewrite, ensures)) if ensures else (wrong(rewrite, ensures),))
     assert caught.value.pass_name == "wrong"
+
+
+WITH_CONSTANT = """graph main(%x: i32[2]) {
+  const %c: i32[2] = [1, 2]
+  %y = add{overflow=exact}(%x, %c)
+  return %y
+}"""
+
+
+@pytest.mark.parametrize("rewrite", [other_data_unsaid, data_in_place], ids=lambda f: f.__name__)
+def test_constants_do_not_change_unsaid(rewrite: Callable[[Rewriter], None]) -> None:
+    with pytest.raises(PassVerifyError, match=r"claims it did not|data of a constant") as caught:
+        PassManager([VerifyEach()]).run(parse_graph(WITH_CONSTANT, OP_BY_NAME), (wrong(rewrite),))
+    assert caught.value.pass_name == "wrong"
+
+
+@pytest.mark.parametrize("rewrite", [wrong_type, dangling_use, lost_output, raises], ids=lambda f: f.__name__)
+def test_the_graph_before_is_told_also_where_the_structure_broke(rewrite: Callable[[Rewriter], None]) -> None:
+    with pytest.raises(PassVerifyError) as caught:
+        PassManager().run(program(), (CancelTransposes(), wrong(rewrite)) if rewrite is raises else (wrong(rewrite),))
+    before = program()
+    if rewrite is raises:
+        CancelTransposes().run(before)
+    assert normal_form(parse_graph(caught.value.before, OP_BY_NAME)) == normal_form(before)
+    assert caught.value.reproducer().startswith("// pass 'wrong' broke this program: ")
 
 
 def test_a_right_pass_passes_and_is_counted() -> None:
