@@ -10,12 +10,15 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from networks import shared_directory
 
 settings.register_profile(
     "default", max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "unshrunk", settings.get_profile("default"), phases=[Phase.explicit, Phase.generate], database=None
 )
 settings.register_profile("deep", max_examples=2000, deadline=None)
 settings.load_profile(os.environ.get("TRIVET_HYPOTHESIS", "default"))

@@ -156,6 +156,11 @@ def test_constants_do_not_change_unsaid(rewrite: Callable[[Rewriter], None]) -> 
     assert caught.value.pass_name == "wrong"
 
 
+def test_other_data_is_noticed_by_the_manager_alone() -> None:
+    with pytest.raises(PassVerifyError, match="claims it did not"):
+        PassManager().run(parse_graph(WITH_CONSTANT, OP_BY_NAME), (wrong(other_data_unsaid),))
+
+
 @pytest.mark.parametrize("rewrite", [wrong_type, dangling_use, lost_output, raises], ids=lambda f: f.__name__)
 def test_the_graph_before_is_told_also_where_the_structure_broke(rewrite: Callable[[Rewriter], None]) -> None:
     with pytest.raises(PassVerifyError) as caught:

@@ -44,6 +44,18 @@ def test_product_binds_tighter_than_sum() -> None:
     assert [n.op.name for n in graph.nodes] == ["matmul", "add"]
 
 
+def test_sums_associate_to_the_left() -> None:
+    graph = parse("input a: i32[2] input b: i32[2] input c: i32[2] let y = a + b + c output y")
+    assert [v.name for v in graph.nodes[0].inputs] == ["a", "b"]
+    assert graph.nodes[1].inputs[1].name == "c"
+
+
+@pytest.mark.parametrize("value", [127, -128])
+def test_the_greatest_and_the_least_number_fit(value: int) -> None:
+    constant = parse(f"const c: i8[2] = {value}\noutput c").outputs[0]
+    assert constant.data is not None and constant.data.tolist() == [value, value]
+
+
 def test_lists_may_span_lines() -> None:
     graph = parse("input x: i32[2]\nconst c: i32[2, 2] = [[1, -2],\n  [3, 4]]\nlet y = x @ c\noutput y")
     (y,), _ = interp.run(graph, [np.array([1, 1], np.int32)])
