@@ -8,7 +8,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 MODEL  := examples/models/digits_int8.tflite
 BUDGET := 2560
 
-.PHONY: models demo test lint lib fuzz bench clean
+.PHONY: models demo test lint lib fuzz mutants bench clean
 
 models: $(VENV)/test.stamp
 	$(BIN)/python scripts/train_digits.py build/digits.npz
@@ -60,6 +60,10 @@ fuzz: $(VENV)/test.stamp
 	  -I$(RUNTIME)/include -I$(RUNTIME)/src -Itests/fuzz $$(find $(RUNTIME)/src -name '*.c') \
 	  tests/fuzz/exercise.c tests/fuzz/fuzz_plan.c -o build/fuzz/fuzz_plan -lm
 	cd build/fuzz && ./fuzz_plan -max_total_time=$(FUZZ_SECONDS) -max_len=4096 corpus
+
+# Faults planted one at a time, each with the test that must notice it.
+mutants: $(VENV)/test.stamp lib
+	$(BIN)/python scripts/mutants.py
 
 # Ratios to public tools, measured in one run; `bench/host_kernels.py` needs the real networks beside the checkout.
 bench: $(VENV)/test.stamp lib
