@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
 import pytest
 
 from trivet.cli.main import main
+from trivet.frontends.tiny.convert import parse
+from trivet.ir.verify import verify
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-GUIDES = ["architecture.md", "adding-a-pass.md", "adding-a-backend.md", "adding-an-operator.md"]
+GUIDES = ["architecture.md", "adding-a-pass.md", "adding-a-backend.md", "adding-an-operator.md", "tiny.md"]
 
 
 def commands(guide: str) -> list[str]:
@@ -28,3 +31,10 @@ def test_commands_run(guide: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert found, f"{guide} shows no command"
     for command in found:
         assert main(shlex.split(command)[1:]) == 0, command
+
+
+def test_programs_in_the_reference_of_tiny_are_programs() -> None:
+    programs = re.findall(r"```tiny\n(.*?)```", (CHECKOUT / "docs" / "tiny.md").read_text(), re.DOTALL)
+    assert programs
+    for program in programs:
+        verify(parse(program))
