@@ -13,7 +13,7 @@ from trivet import interp
 from trivet.core.dtype import I8, U8
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
-from trivet.errors import InvalidModel
+from trivet.errors import InvalidModel, Problems
 from trivet.frontends.options import LoadOptions
 from trivet.ir.text.printer import print_graph
 from trivet.ir.verify import verify
@@ -128,7 +128,16 @@ def test_an_unused_input_is_noted(tmp_path: Path) -> None:
 def test_a_free_dimension_is_bound_and_noted(tmp_path: Path) -> None:
     result = loaded(tmp_path, double((-1, 3)))
     assert result.graph.outputs[0].type.shape == (1, 3)
-    assert result.notes[0] == "input 'x': free dimensions [0] are bound to 1"
+    assert result.notes[0] == "input 'x': free dimension 0 was bound to 1"
+
+
+def test_a_free_dimension_is_noted_where_the_file_is_refused(tmp_path: Path) -> None:
+    m = ModelBuilder()
+    x, w = m.tensor("x", (1, -1, 4, 1), np.float32), m.tensor("w", (1, 3, 1, 1), np.float32, data=np.ones((1, 3, 1, 1)))
+    y = m.tensor("y", (1, 1, 4, 1), np.float32)
+    m.operator("CONV_2D", [x, w, -1], [y], "Conv2DOptions", padding=1, stride_w=1, stride_h=1)
+    with pytest.raises(Problems, match="note: input 'x': free dimension 1 was bound to 1"):
+        loaded(tmp_path, m.finish([x], [y]))
 
 
 def test_an_input_takes_another_shape(tmp_path: Path) -> None:

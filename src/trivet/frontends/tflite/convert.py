@@ -38,7 +38,7 @@ def load(path: Path, options: LoadOptions | None = None) -> Loaded:
     close_variables(scope)
     _close(scope)
     if scope.problems:
-        raise Problems(model.file, scope.problems)
+        raise Problems(model.file, scope.problems, notes)
     return Loaded(scope.graph, (*notes, *_unused(scope, options.subgraph)))
 
 
@@ -48,7 +48,8 @@ def _open(scope: Scope, options: LoadOptions) -> list[str]:
     names = [tensor.name for tensor in tensors]
     for wanted in (*options.input_shapes, *options.bindings):
         if wanted not in names:
-            raise InvalidModel(f"there is no input '{wanted}'", where=scope.model.file, hint=f"inputs: {names}")
+            known = ", ".join(f"'{name}'" for name in names)
+            raise InvalidModel(f"there is no input '{wanted}'", where=scope.model.file, hint=f"inputs: {known}")
     if len(set(scope.subgraph.inputs)) != len(names):
         raise InvalidModel("an input is listed twice", where=scope.model.file)
     notes = []
@@ -58,7 +59,7 @@ def _open(scope: Scope, options: LoadOptions) -> list[str]:
             if tensor.name in options.input_shapes:
                 type_ = type_.with_shape(tuple(options.input_shapes[tensor.name]))
             elif tensor.free and tensor.name not in options.bindings:
-                notes.append(f"input '{tensor.name}': free dimensions {list(tensor.free)} are bound to 1")
+                notes += [f"input '{tensor.name}': free dimension {axis} was bound to 1" for axis in tensor.free]
             if type_.elements == 0:
                 raise InvalidModel(f"{type_} is empty")
             scope.values[index] = _input(scope, tensor.name, type_, options)

@@ -53,13 +53,14 @@ def quantization(tensor: Tensor, dtype: DType, kinds: tuple[DType, ...] = _QUANT
     if found is None or dtype not in kinds or found.scales == (0.0,):
         return None
     zero_points = _zero_points(found)
-    broken = (
-        len(zero_points) != len(found.scales)
-        or not all(0 <= scale <= _MAX_SCALE for scale in found.scales)
-        or not all(dtype.min <= z <= dtype.max for z in zero_points)
-    )
-    if broken:
-        raise InvalidModel(f"tensor '{tensor.name}' has an impossible quantization")
+    if len(zero_points) != len(found.scales):
+        raise InvalidModel(f"tensor '{tensor.name}' has {len(found.scales)} scales and {len(zero_points)} zero points")
+    for scale in found.scales:
+        if not 0 <= scale <= _MAX_SCALE:
+            raise InvalidModel(f"tensor '{tensor.name}' has the scale {scale:g}, possible is 0 to {_MAX_SCALE:g}")
+    for zero in zero_points:
+        if not dtype.min <= zero <= dtype.max:
+            raise InvalidModel(f"tensor '{tensor.name}' has the zero point {zero}, which is no {dtype.name}")
     if len(found.scales) == 1:
         return Quant(found.scales, zero_points)
     axis = 0 if len(tensor.shape) == 1 else found.axis

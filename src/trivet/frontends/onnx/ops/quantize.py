@@ -30,8 +30,10 @@ def quantize_linear(ctx: Context) -> Value:
     if dtype not in STORED:
         ctx.refuse(f"quantization to {dtype.name}", hint="quantize to int8, uint8 or int16")
     quant = linear(ctx, x, 1, 2)
-    if quant is None or min(quant.scales) == 0.0:
-        ctx.refuse("blocks with scales of their own, or a scale of zero", hint="quantize per tensor or per channel")
+    if quant is None:
+        ctx.refuse("blocks with scales of their own", hint="quantize per tensor or per channel")
+    if min(quant.scales) == 0.0:
+        ctx.refuse("a scale of zero, which no number can be divided by")
     return quantized(ctx, cast_to(ctx, x, F32), dtype, quant)
 
 
