@@ -3,8 +3,8 @@
     python scripts/mutants.py [-j JOBS] [NAME ...]
 
 The faults are in tests/mutants/*.toml, with the test that kills each. First every test named there must pass on the
-unchanged copy. A fault is killed when its test fails; a test that cannot even be collected proves nothing and counts as
-a survivor. Exits 1 if any survives.
+unchanged copy. A fault is killed when its test fails, or crashes; a test that cannot even be collected proves nothing,
+and the fault counts as a survivor. Exits 1 if any survives.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from queue import SimpleQueue
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 COPIED = ("src", "tests", "examples", "docs", "pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", "Makefile")
-KILLED, PASSED = 1, 0
-"""Exit codes of pytest: some tests failed; all passed."""
+PASSED = 0
+NO_VERDICT = (2, 3, 4, 5)
+"""Exit codes of pytest: all passed; interrupted, internal error, wrong usage, no tests. Others: a failure, a crash."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class Tree:
         try:
             if mutant.is_c:
                 self.build()
-            return self.run(mutant.test) == KILLED
+            return self.run(mutant.test) not in (PASSED, *NO_VERDICT)
         except subprocess.CalledProcessError:
             return False  # a fault that does not compile is none
         finally:
