@@ -17,9 +17,9 @@ import numpy.typing as npt
 import onnx
 import tflite
 from onnx import TensorProto, helper, numpy_helper
-from train_digits import BLOCKS, Network, images
 
 from tflite_builder import ModelBuilder
+from train_digits import BLOCKS, Network, images
 
 Floats = npt.NDArray[np.float32]
 
