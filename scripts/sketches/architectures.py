@@ -110,9 +110,9 @@ def synthetic(operators: int, seed: int = 0) -> Sketch:
     net = Sketch(f"synthetic_{operators}", seed)
     x = net.conv(net.input(32, 32, 3), 8, act="relu")
     while len(net.layers) < operators - 2:
-        y = net.depthwise(net.pointwise(x, 16), 3)
+        y = net.depthwise(net.pointwise(x, 16, act="relu"), 3, act="relu")
         if net.random.integers(3) == 0:
-            y = net.concat(net.pointwise(y, 4), net.conv(x, 4))
+            y = net.concat(net.pointwise(y, 4, act="relu"), net.conv(x, 4, act="relu"))
         else:
             y = net.pointwise(y, 8, act="")
         x = net.add(x, y)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from sketches import architectures
 from sketches.graphs import int8_graph
 from sketches.layers import Sketch
 from sketches.qdq import qdq_model
-
 from trivet import driver, interp
 from trivet.analysis.cost import total_cost
 from trivet.ir.graph import Graph
