@@ -13,7 +13,9 @@ from trivet.backends.plan.host import HostModel
 from trivet.backends.plan.reader import PlanInfo, PortInfo, TensorInfo
 from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
+from trivet.ir.graph import Port
 from trivet.ir.op import Array
+from trivet.ir.types import TensorType
 
 LayerObserver = Callable[[str, Array], None]
 
@@ -57,6 +59,16 @@ class Artifact:
     def plan(self) -> PlanInfo:
         """What the file holds."""
         return self._host.plan
+
+    @property
+    def input_ports(self) -> list[Port]:
+        """What it takes, in the model's own axis order."""
+        return [_model_port(port) for port in self.plan.inputs]
+
+    @property
+    def output_ports(self) -> list[Port]:
+        """What it gives, in the model's own axis order."""
+        return [_model_port(port) for port in self.plan.outputs]
 
     @property
     def arena_bytes(self) -> int:
@@ -121,6 +133,10 @@ def model_shape(port: PortInfo) -> tuple[int, ...]:
     """The shape that the source model declares."""
     shape = port.tensor.shape
     return shape if port.perm is None else tuple(shape[axis] for axis in port.perm)
+
+
+def _model_port(port: PortInfo) -> Port:
+    return Port(port.name, TensorType(port.tensor.dtype, model_shape(port)), port.perm)
 
 
 def _storage_order(array: Array, port: PortInfo) -> Array:

@@ -12,6 +12,7 @@ from typing import cast
 
 from trivet.backends.plan.legalize import LegalizePlan
 from trivet.backends.plan.writer import write as write_plan
+from trivet.backends.target import Backend, Emitted, Machine, MachineOptions, Runnable, RunOptions
 from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
 from trivet.core.record import dataclass
@@ -25,10 +26,10 @@ from trivet.passes.base import Pass
 from trivet.passes.bisect import Bisection, Bisector, VerifyWhole
 from trivet.passes.catalog import all_passes, parse_pipeline, whole_pipeline
 from trivet.passes.manager import Instrument, PassManager, Pipeline
+from trivet.passes.stages import StageManager
 from trivet.planning.options import Allocator, Objective, PlanOptions
 from trivet.planning.plan import ExecutionPlan
 from trivet.planning.planner import plan as make_plan
-from trivet.targets import target_names
 
 Load = Callable[[Path, LoadOptions], Loaded]
 
@@ -40,7 +41,13 @@ FRONTENDS = {
 """Where each model format is read; the module is imported when such a file is met, and has `load(path, options)`."""
 
 
-BACKENDS = ("plan",)
+ACCELERATORS: dict[str, str] = {}
+"""Machines other than the C runtime; the module is imported when one is asked for, and has a `BACKEND`."""
+
+ARTIFACTS: dict[str, str] = {}
+"""Which accelerator runs the artifacts of a suffix."""
+
+BACKENDS = ("plan", *ACCELERATORS)
 """What a graph can be legalized for, beside boards and cores."""
 
 
@@ -50,6 +57,8 @@ class Settings:
 
     `passes` replaces the pipeline (`a,b,fixpoint(c,d)`); `disabled` names passes to leave out.
     `model_layout` keeps inputs and outputs in the model's own axis order inside the plan, at the cost of transposes.
+    `target` is a board, a core, or one of `BACKENDS`, the latter with an argument if it takes one: `tpu:16`; `machine`
+    is a file that describes it, and `isa` names its instruction set.
     """
 
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -68,6 +77,14 @@ class Settings:
     i32: Interval | None = None
     model_layout: bool = False
     target: str | None = None
+    machine: Path | None = None
+    isa: str | None = None
+
+    @property
+    def accelerator(self) -> str | None:
+        """Which of `ACCELERATORS` the target is, if any."""
+        name = None if self.target is None else self.target.partition(":")[0]
+        return name if name in ACCELERATORS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,21 +180,69 @@ def check_flash(graph: Graph, plan_bytes: int, flash_bytes: int | None) -> None:
     )
 
 
-def legalization(target: str) -> tuple[Pass, ...]:
-    """The passes that make a graph legal for one of `BACKENDS`, or for a board or a core."""
-    assert target in BACKENDS or target in target_names(), f"{target} is no target"
-    return (LegalizePlan(),)
+def backend(name: str) -> Backend:
+    """One of `ACCELERATORS`."""
+    return cast(Backend, importlib.import_module(ACCELERATORS[name]).BACKEND)
+
+
+def machine(settings: Settings) -> Machine:
+    """The accelerator that the settings describe.
+
+    Raises: CompileError where there is no such machine.
+    """
+    assert settings.accelerator is not None and settings.target is not None
+    argument = settings.target.partition(":")[2] or None
+    options = MachineOptions(argument, settings.machine, settings.isa, settings.level)
+    return backend(settings.accelerator).configure(options)
+
+
+def emit(graph: Graph, machine: Machine, settings: Settings, instruments: Sequence[Instrument] = ()) -> Emitted:
+    """The artifact of a graph that is legal for an accelerator.
+
+    Raises: CompileError, PassVerifyError.
+    """
+    arguments = f"--target {settings.target} -O{settings.level}"
+    arguments += f" --isa {settings.isa}" if settings.isa is not None else ""
+    arguments += f" --machine {settings.machine}" if settings.machine is not None else ""
+    return machine.emit(graph, StageManager(graph, arguments, instruments, settings.disabled))
+
+
+def build_for_machine(loaded: Loaded, settings: Settings, instruments: Sequence[Instrument] = ()) -> Emitted:
+    """From an imported graph to an accelerator's artifact. The graph is changed in place.
+
+    Raises: CompileError (Problems for operators that the machine does not run), PassVerifyError.
+    """
+    configured = machine(settings)
+    optimize(loaded.graph, settings, instruments, configured.legalize())
+    return emit(loaded.graph, configured, settings, instruments)
+
+
+def read_artifact(path: Path, options: RunOptions) -> Runnable:
+    """An accelerator's artifact, ready to run; its suffix is one of `ARTIFACTS`.
+
+    Raises: InvalidModel.
+    """
+    return backend(ARTIFACTS[path.suffix]).read(path, options)
+
+
+def legalization(settings: Settings) -> tuple[Pass, ...]:
+    """The passes that make a graph legal for the settings' target, none without one."""
+    if settings.target is None:
+        return ()
+    return machine(settings).legalize() if settings.accelerator is not None else (LegalizePlan(),)
 
 
 def passes_by_name(settings: Settings | None = None) -> dict[str, Pass]:
     """Every pass of the pipelines and of the backends, configured as the settings say."""
-    legal = LegalizePlan()
-    return {**all_passes(settings.i32 if settings is not None else None), legal.name: legal}
+    settings = settings or Settings()
+    legal = machine(settings).legalize() if settings.accelerator is not None else (LegalizePlan(),)
+    return {**all_passes(settings.i32), **{pass_.name: pass_ for pass_ in legal}}
 
 
-def pass_names() -> list[str]:
-    """The names of all passes."""
-    return list(passes_by_name())
+def pass_names(settings: Settings | None = None) -> list[str]:
+    """The names of all passes, and of the stages of the settings' accelerator."""
+    accelerator = None if settings is None else settings.accelerator
+    return [*passes_by_name(settings), *(backend(accelerator).stages if accelerator is not None else ())]
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from trivet import driver
 from trivet.cli.options import UsageError, add_budgets, add_model, add_output_style, add_passes, note, print_json
 from trivet.cli.settings import pass_instruments, settings_from
 from trivet.ir.text.printer import print_graph
-from trivet.report import PlanReport, plan_report
+from trivet.report import plan_report
 
-SUFFIXES = (".tgrs", ".tir")
+SUFFIXES = (".tgrs", ".tir", *driver.ARTIFACTS)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=Path,
         metavar="OUT",
-        help="the artifact: .tgrs plan or .tir IR; a directory when several models are given",
+        help=f"the artifact: .tgrs plan, .tir IR{_accelerators()}; a directory when several models are given",
     )
     add_budgets(parser)
     add_passes(parser)
@@ -31,30 +32,43 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    targets = _outputs([Path(m) for m in arguments.model], arguments.output)
-    reports = []
+    settings = settings_from(arguments)
+    targets = _outputs([Path(m) for m in arguments.model], arguments.output, _suffix(settings))
+    figures = []
     for model, output in targets:
-        report = _compile(model, output, arguments)
-        reports.append(report)
-        if report is not None and not arguments.json and not arguments.quiet:
-            print(f"{output}: {report.summary()}")
+        summary, report = _compile(model, output, settings, arguments)
+        figures.append(report)
+        if summary and not arguments.json and not arguments.quiet:
+            print(f"{output}: {summary}")
     if arguments.json:
-        objects = [r.as_json() for r in reports if r is not None]
-        print_json(objects[0] if len(objects) == 1 else objects)
+        print_json(figures[0] if len(figures) == 1 else figures)
     return 0
 
 
-def _outputs(models: list[Path], output: Path) -> list[tuple[Path, Path]]:
+def _accelerators() -> str:
+    return "".join(f", {suffix} for {name}" for suffix, name in driver.ARTIFACTS.items())
+
+
+def _suffix(settings: driver.Settings) -> str:
+    """Of the artifacts that are made for the target."""
+    return next((s for s, name in driver.ARTIFACTS.items() if name == settings.accelerator), ".tgrs")
+
+
+def _outputs(models: list[Path], output: Path, suffix: str) -> list[tuple[Path, Path]]:
     is_directory = _is_directory(output)
     if len(models) > 1 or is_directory:
         if not is_directory:
             raise UsageError(f"{len(models)} models need -o to be a directory that exists, {output} is none")
-        names = [output / f"{model.stem}.tgrs" for model in models]
+        names = [output / f"{model.stem}{suffix}" for model in models]
         if len(set(names)) != len(names):
             raise UsageError("two of the models have the same name")
         return list(zip(models, names, strict=True))
     if output.suffix not in SUFFIXES:
         raise UsageError(f"-o {output}: the suffix decides what is written; known: {', '.join(SUFFIXES)}")
+    if output.suffix not in (suffix, ".tir"):
+        machine = driver.ARTIFACTS.get(output.suffix)
+        needed = f"needs --target {machine}" if machine is not None else f"is not {suffix}, which the target's are"
+        raise UsageError(f"-o {output}: {needed}")
     return [(models[0], output)]
 
 
@@ -66,16 +80,24 @@ def _is_directory(path: Path) -> bool:
         return False
 
 
-def _compile(model: Path, output: Path, arguments: argparse.Namespace) -> PlanReport | None:
-    settings = settings_from(arguments)
+def _compile(
+    model: Path, output: Path, settings: driver.Settings, arguments: argparse.Namespace
+) -> tuple[str, Mapping[str, object]]:
+    """Writes one artifact; a line and figures on what it needs."""
     loaded = driver.load(model, settings)
     for remark in loaded.notes:
         note(f"note: {remark}", arguments.quiet)
-    instruments = pass_instruments(arguments, sys.stderr.write)
+    instruments = pass_instruments(arguments, settings, sys.stderr.write)
     if output.suffix == ".tir":
         driver.optimize(loaded.graph, settings, instruments)
         driver.write_file(output, print_graph(loaded.graph).encode())
-        return None
+        return "", {}
+    if settings.accelerator is not None:
+        emitted = driver.build_for_machine(loaded, settings, instruments)
+        for suffix, data in emitted.files.items():
+            driver.write_file(output.with_suffix(suffix), data)
+        return emitted.summary, emitted.figures
     compiled = driver.build(loaded, settings, instruments)
     driver.write_file(output, compiled.data)
-    return plan_report(compiled)
+    report = plan_report(compiled)
+    return report.summary(), report.as_json()

@@ -160,10 +160,17 @@ def add_passes(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--stats", action="store_true", help="print how often every rewrite fired")
 
 
+def add_machine(group: argparse._ArgumentGroup, meaning: str) -> None:
+    """What to compile for."""
+    group.add_argument("--target", metavar="NAME[:N]", help=meaning)
+    group.add_argument("--machine", metavar="FILE.toml", help="sizes and speeds of an accelerator")
+    group.add_argument("--isa", metavar="NAME", help="instruction set of an accelerator")
+
+
 def add_budgets(parser: argparse.ArgumentParser) -> None:
     """How much memory there is, and how to use it."""
     group = parser.add_argument_group("budgets")
-    group.add_argument("--target", metavar="NAME", help="board or core; gives the budgets that no flag gives")
+    add_machine(group, "board or core, which gives the budgets that no flag gives, or an accelerator")
     group.add_argument("-m", "--fast", type=size, metavar="SIZE", help="fast memory (arena, scratch, input, output)")
     group.add_argument("--slow", type=size, metavar="SIZE", help="slow memory, for what does not fit")
     group.add_argument("-f", "--flash", type=size, metavar="SIZE", help="flash (the plan with its weights)")

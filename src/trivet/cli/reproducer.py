@@ -12,13 +12,12 @@ from trivet.passes.manager import PassVerifyError
 def report(error: PassVerifyError) -> str:
     """The message for a terminal; the reproducer is written beside."""
     path = write_reproducer(error)
-    name = f"'{error.pass_name}'" if "(" in error.pass_name else error.pass_name
     return (
         f"internal error: {error}\n"
         f"---- before {error.pass_name}\n{_elided(error.before)}"
         f"---- after {error.pass_name}\n{_elided(error.after)}"
-        f"The program before the pass is in {path}; this shows the fault again:\n"
-        f"  {f'trivet opt {path} --passes {name} {error.flags}'.rstrip()}\n"
+        f"The program before it is in {path}; this shows the fault again:\n"
+        f"  {error.command(str(path))}\n"
         "This is a fault of Trivet, please report it. --disable leaves a pass out."
     )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from trivet import driver
 from trivet.artifact import Artifact
+from trivet.backends.target import RunOptions
 from trivet.checking import Verdict, check
 from trivet.cli.options import (
     UsageError,
@@ -24,10 +26,13 @@ from trivet.cli.options import (
 from trivet.cli.settings import read_array, settings_from
 from trivet.errors import Unsupported
 from trivet.ir.op import Array
+from trivet.simulated import Simulated
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("artifact", type=Path, metavar="ARTIFACT", help="a .tgrs plan")
+    parser.add_argument(
+        "artifact", type=Path, metavar="ARTIFACT", help=f"one of {', '.join(('.tgrs', *driver.ARTIFACTS))}"
+    )
     group = parser.add_argument_group("inputs and outputs")
     group.add_argument(
         "-i",
@@ -48,38 +53,77 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--profile", action="store_true", help="time every layer")
     parser.add_argument("--repeat", type=positive, default=1, metavar="N", help="runs to take the median latency of")
+    group = parser.add_argument_group("simulators of accelerators")
+    group.add_argument("--trace", type=Path, metavar="FILE.json", help="write a Chrome trace (Perfetto reads it)")
+    group.add_argument("--check-races", action="store_true", help="look for data races between threads")
     add_reading(parser)
     add_output_style(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.artifact.suffix in driver.ARTIFACTS:
+        return _simulate(arguments)
     artifact = Artifact.read(arguments.artifact)
     inputs = _inputs(artifact, arguments.input, arguments.random)
     high_water = artifact.high_water_bytes(inputs)
     artifact.reset()
     outputs = artifact.run(inputs)
-    verdicts: list[Verdict] = []
-    if arguments.check is not None:
-        verdicts = check(artifact, arguments.check, settings_from(arguments), inputs, outputs)
-    if arguments.output is not None:
-        _write_arrays(arguments.output, {f"output_{i}": a for i, a in enumerate(outputs)})
+    verdicts = _verdicts(artifact, arguments, inputs, outputs)
     if arguments.dump_layers is not None:
         _dump_layers(artifact, inputs, arguments.dump_layers)
     measures = _measures(artifact, inputs, high_water, arguments)
+    summary = (
+        f"arena {measures['arena_bytes']:,} bytes, high-water mark {measures['high_water_bytes']:,}, "
+        f"{measures['latency_us']} us per inference"
+    )
+    return _tell(artifact, outputs, measures, summary, verdicts, arguments)
+
+
+def _simulate(arguments: argparse.Namespace) -> int:
+    """An accelerator's artifact, on its simulator."""
+    for flag in ("dump_layers", "profile"):
+        if getattr(arguments, flag):
+            raise UsageError(f"--{flag.replace('_', '-')} is for plans, {arguments.artifact} is none")
+    artifact = Simulated(arguments.artifact, RunOptions(arguments.trace, arguments.check_races))
+    inputs = _inputs(artifact, arguments.input, arguments.random)
+    outputs = artifact.run(inputs)
+    summary, figures = artifact.summary(), artifact.figures()
+    return _tell(artifact, outputs, figures, summary, _verdicts(artifact, arguments, inputs, outputs), arguments)
+
+
+def _verdicts(
+    artifact: Artifact | Simulated, arguments: argparse.Namespace, inputs: Sequence[Array], outputs: Sequence[Array]
+) -> list[Verdict]:
+    if arguments.check is None:
+        return []
+    return check(artifact, arguments.check, settings_from(arguments), inputs, outputs)
+
+
+def _tell(
+    artifact: Artifact | Simulated,
+    outputs: Sequence[Array],
+    measures: Mapping[str, object],
+    summary: str,
+    verdicts: Sequence[Verdict],
+    arguments: argparse.Namespace,
+) -> int:
+    """Writes and prints what came out; the exit code says whether it is right."""
+    if arguments.output is not None:
+        _write_arrays(arguments.output, {f"output_{i}": a for i, a in enumerate(outputs)})
     if arguments.json:
         print_json({**measures, "check": [_verdict_json(v) for v in verdicts], "outputs": _shapes(outputs)})
     else:
-        _print(artifact, outputs, measures, verdicts, arguments.quiet)
+        _print(artifact, outputs, measures, summary, verdicts, arguments.quiet)
     return 1 if any(v.failed for v in verdicts) else 0
 
 
-def _inputs(artifact: Artifact, given: Sequence[tuple[str | None, str]], seed: int) -> list[Array]:
+def _inputs(artifact: Artifact | Simulated, given: Sequence[tuple[str | None, str]], seed: int) -> list[Array]:
     """Inputs from files, by position or by name; the rest is drawn.
 
     Raises: UsageError for too many or unknown ones, CompileError for a bad file.
     """
     inputs = artifact.random_inputs(seed)
-    names = [port.name for port in artifact.plan.inputs]
+    names = [port.name for port in artifact.input_ports]
     position = 0
     for name, path in given:
         if name is None:
@@ -87,7 +131,7 @@ def _inputs(artifact: Artifact, given: Sequence[tuple[str | None, str]], seed: i
         else:
             index = names.index(choose("input", name, names))
         if index >= len(inputs):
-            raise UsageError(f"the plan has {len(inputs)} inputs ({', '.join(names)}), -i {path} is one too many")
+            raise UsageError(f"the artifact has {len(inputs)} inputs ({', '.join(names)}), -i {path} is one too many")
         inputs[index] = read_array(Path(path))
     return inputs
 
@@ -143,23 +187,20 @@ def _verdict_json(verdict: Verdict) -> dict[str, object]:
 
 
 def _print(
-    artifact: Artifact,
+    artifact: Artifact | Simulated,
     outputs: Sequence[Array],
-    measures: dict[str, object],
+    measures: Mapping[str, object],
+    summary: str,
     verdicts: Sequence[Verdict],
     quiet: bool,
 ) -> None:
-    for port, array in zip(artifact.plan.outputs, outputs, strict=True):
+    for port, array in zip(artifact.output_ports, outputs, strict=True):
         head = " ".join(str(v) for v in array.ravel()[:10])
         print(f"{port.name}: {array.dtype}{list(array.shape)}: {head}{' ...' if array.size > 10 else ''}")
     layers = measures.get("layers")
-    if isinstance(layers, list):
+    if isinstance(layers, list) and isinstance(artifact, Artifact):
         for layer in layers:
             print(f"{layer['us']:10.1f} us  {layer['kernel']:20} {layer['name']}")
-    note(
-        f"arena {measures['arena_bytes']:,} bytes, high-water mark {measures['high_water_bytes']:,}, "
-        f"{measures['latency_us']} us per inference",
-        quiet,
-    )
+    note(summary, quiet)
     for verdict in verdicts:
         print(("FAIL  " if verdict.failed else "ok    " if verdict.outputs else "      ") + str(verdict))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from trivet.cli.options import UsageError, choose
 from trivet.core.numerics import Numerics
-from trivet.driver import Settings, pass_names
+from trivet.driver import ACCELERATORS, BACKENDS, Settings, pass_names
 from trivet.errors import InvalidModel
 from trivet.ir.op import Array
 from trivet.passes.instruments import Dump, PrintRanges, Stats, Timings
@@ -21,27 +22,26 @@ from trivet.planning.options import Allocator, Objective
 from trivet.targets import Target, read_target, target_names
 
 
-def settings_from(arguments: argparse.Namespace, backends: Sequence[str] = ()) -> Settings:
+def settings_from(arguments: argparse.Namespace) -> Settings:
     """Everything that the flags of a command say; flags that the command lacks keep their defaults.
-
-    `backends` are names that --target takes besides those of boards and cores.
 
     Raises: UsageError for an unknown pass or target.
     """
     given = vars(arguments)
-    name, machines = given.get("target"), target_names()
+    name, boards = given.get("target"), target_names()
     if name is not None:
-        choose("target", name, [*backends, *machines])
-    target = read_target(name) if name in machines else None
+        base = name.partition(":")[0] if name.partition(":")[0] in ACCELERATORS else name
+        choose("target", base, [*BACKENDS, *boards])
+    target = read_target(name) if name in boards else None
     numerics = given.get("numerics")
-    return Settings(
+    machine = given.get("machine")
+    settings = Settings(
         input_shapes=dict(given.get("input_shape", [])),
         bindings={_bound_name(name, path): read_array(Path(path)) for name, path in given.get("bind", [])},
         subgraph=given.get("subgraph", 0),
         numerics=Numerics(numerics) if numerics else None,
         level=given.get("level", 1),
         passes=given.get("passes"),
-        disabled=frozenset(choose("pass", name, pass_names()) for name in given.get("disable", [])),
         fast_bytes=_budget(given, "fast", target),
         slow_bytes=given.get("slow"),
         flash_bytes=_budget(given, "flash", target),
@@ -51,7 +51,12 @@ def settings_from(arguments: argparse.Namespace, backends: Sequence[str] = ()) -
         target=name,
         i32=given.get("i32_range"),
         model_layout=given.get("io_layout") == "model",
+        machine=Path(machine) if machine is not None else None,
+        isa=given.get("isa"),
     )
+    disabled = given.get("disable", [])
+    names = pass_names(settings) if disabled else []
+    return replace(settings, disabled=frozenset(choose("pass", name, names) for name in disabled))
 
 
 def _budget(given: dict[str, Any], kind: str, target: Target | None) -> int | None:
@@ -60,13 +65,15 @@ def _budget(given: dict[str, Any], kind: str, target: Target | None) -> int | No
     return stated if stated is not None or target is None else target.budget(kind)
 
 
-def pass_instruments(arguments: argparse.Namespace, write: Callable[[str], object]) -> list[Instrument]:
+def pass_instruments(
+    arguments: argparse.Namespace, settings: Settings, write: Callable[[str], object]
+) -> list[Instrument]:
     """The instruments that the flags ask for."""
 
     def emit(text: str) -> None:
         write(text)
 
-    names = pass_names()
+    names = pass_names(settings)
     before = [choose("pass", name, names) for name in arguments.print_before]
     after = [choose("pass", name, names) for name in arguments.print_after]
     instruments: list[Instrument] = []

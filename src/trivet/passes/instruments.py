@@ -10,6 +10,7 @@ from trivet.core.interval import Interval
 from trivet.ir.graph import Graph, Node, Value
 from trivet.ir.text.printer import print_graph, print_type, value_names
 from trivet.passes.base import Pass
+from trivet.passes.lowered import Lowered, StageRun
 from trivet.passes.manager import Instrument, PassRun
 
 Write = Callable[[str], None]
@@ -42,9 +43,19 @@ class Dump(Instrument):
             self._write(f"// ---- after {name}{number}{state}\n{print_graph(graph, elide=True)}")
         return None
 
+    def before_stage(self, name: str, program: Lowered | None) -> None:
+        if program is not None and (self._before is None or name in self._before):
+            self._write(f"// ---- before {name}\n{program.text()}")
+
+    def after_stage(self, run: StageRun) -> str | None:
+        if (self._after is None or run.name in self._after) and (run.changed or not self._only_changed):
+            state = "" if run.changed else " (no change)"
+            self._write(f"// ---- after {run.name}{state}\n{run.program.text()}")
+        return None
+
 
 class Timings(Instrument):
-    """Prints the time of every pass, summed over its runs, and the share of the total."""
+    """Prints the time of every pass, summed over its runs, and the share of the total; then of every stage."""
 
     def __init__(self, write: Write) -> None:
         self._write = write
@@ -66,6 +77,10 @@ class Timings(Instrument):
         self._write(f"{total * 1e3:9.3f} ms 100.0%            total\n")
         self._write(f"{self._checking * 1e3:9.3f} ms                   structural verification, beside it\n")
 
+    def after_stage(self, run: StageRun) -> str | None:
+        self._write(f"{run.seconds * 1e3:9.3f} ms                   stage {run.name}\n")
+        return None
+
 
 class Stats(Instrument):
     """Prints how often each rewrite fired."""
@@ -82,6 +97,11 @@ class Stats(Instrument):
         for name, counts in self.fired.items():
             for rewrite, count in sorted(counts.items()):
                 self._write(f"{count:6d} {name}: {rewrite}\n")
+
+    def after_stage(self, run: StageRun) -> str | None:
+        for rewrite, count in sorted(run.fired.items()):
+            self._write(f"{count:6d} {run.name}: {rewrite}\n")
+        return None
 
 
 class PrintRanges(Instrument):

@@ -19,6 +19,7 @@ from trivet.ir.op import TypeMismatch
 from trivet.ir.text.printer import print_graph
 from trivet.ir.verify import violations
 from trivet.passes.base import Pass
+from trivet.passes.lowered import Lowered, StageRun
 from trivet.passes.snapshot import Snapshot
 from trivet.passes.specs import IMPORTED, Spec
 
@@ -26,25 +27,40 @@ FAULTS = (AssertionError, ArithmeticError, AttributeError, LookupError, TypeErro
 """What a wrong pass may raise. A CompileError is no fault: it is a pass's verdict on the user's program."""
 
 
-class PassVerifyError(Exception):
-    """A pass broke the program: its name, what is wrong, and the graph before and after as text.
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A program as `.tir` text, and the arguments with which `trivet opt` shows a fault on it again."""
 
-    `flags` are what the command line needs to see the fault again.
+    program: str
+    arguments: str
+
+
+class PassVerifyError(Exception):
+    """A pass broke the program: its name, what is wrong, and the program before and after as text.
+
+    `replay` None: the pass alone, on the graph before it.
     """
 
-    def __init__(self, pass_name: str, reason: str, before: str, after: str, flags: str = "") -> None:
+    def __init__(
+        self, pass_name: str, reason: str, before: str, after: str, flags: str = "", replay: Replay | None = None
+    ) -> None:
         super().__init__(f"pass '{pass_name}' broke the program: {reason}")
         self.pass_name = pass_name
         self.reason = reason
         self.before = before
         self.after = after
-        self.flags = flags
+        quoted = f"'{pass_name}'" if "(" in pass_name else pass_name
+        self.replay = replay or Replay(before, f"--passes {quoted} {flags}")
 
     def reproducer(self) -> str:
         """A `.tir` file with which `trivet opt` shows the fault again, as its first lines say."""
         reason = self.reason.splitlines()[0] if self.reason else ""
-        command = f"trivet opt THIS_FILE --passes '{self.pass_name}' {self.flags}".rstrip()
-        return f"// pass '{self.pass_name}' broke this program: {reason}\n// {command}\n{self.before}"
+        head = f"// pass '{self.pass_name}' broke this program: {reason}\n// {self.command('THIS_FILE')}\n"
+        return head + self.replay.program
+
+    def command(self, file: str) -> str:
+        """The command line that shows the fault again on the reproducer in `file`."""
+        return f"trivet opt {file} {self.replay.arguments}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +113,13 @@ class Instrument:
 
     def end(self, graph: Graph) -> None:
         """After the last pass."""
+
+    def before_stage(self, name: str, program: Lowered | None) -> None:
+        """Before each stage of a backend; None stands for the graph."""
+
+    def after_stage(self, run: StageRun) -> str | None:
+        """After each stage that kept its form's rules; a sentence if the program is broken nevertheless."""
+        return None
 
 
 @dataclass

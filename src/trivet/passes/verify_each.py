@@ -13,9 +13,11 @@ from zlib import crc32
 import numpy as np
 
 from trivet.core.interval import Interval
-from trivet.ir.graph import Graph
+from trivet.interp import to_model, to_storage
+from trivet.ir.graph import Graph, Port
 from trivet.ir.op import Array
 from trivet.passes.base import Exact, Pass, Preserves, Relative, Steps
+from trivet.passes.lowered import StageRun
 from trivet.passes.manager import Instrument, PassRun
 from trivet.passes.traces import Invocations, Observed, Oracle, Trace, model_inputs
 
@@ -34,6 +36,7 @@ class VerifyEach(Instrument):
         self._oracles: list[Oracle] = []
         self._baseline: list[list[Trace]] = []
         self._data = 0
+        self._ports: tuple[tuple[Port, ...], tuple[Port, ...]] = ((), ())
         self.allowed: list[tuple[str, Preserves]] = []
 
     @property
@@ -60,6 +63,24 @@ class VerifyEach(Instrument):
             # Also after an exact pass: the values that it introduced by name are compared and taught from here on.
             self._baseline = self._run(graph)
         return found
+
+    def end(self, graph: Graph) -> None:
+        self._ports = (tuple(graph.input_ports), tuple(graph.output_ports))
+
+    def after_stage(self, run: StageRun) -> str | None:
+        """Everything below the graph is exact, and compared at the outputs."""
+        inputs, outputs = self._ports
+        for invocations, expected in zip(self._inputs, self._baseline, strict=True):
+            stored = [[to_storage(a, p) for a, p in zip(arrays, inputs, strict=True)] for arrays in invocations]
+            for trace, made in zip(expected, run.program.interpret(stored), strict=True):
+                arrays = [to_model(a, p) for a, p in zip(made, outputs, strict=True)]
+                actual = {
+                    f"output {i}": Observed(p.type, a) for i, (a, p) in enumerate(zip(arrays, outputs, strict=True))
+                }
+                found = first_difference(trace, actual, Exact())
+                if found is not None:
+                    return found
+        return None
 
     def compare(self, graph: Graph, preserves: Preserves) -> str | None:
         """The first difference to the baseline; where steps are allowed, each layer gets the baseline's values."""
