@@ -45,7 +45,8 @@ ACCELERATORS: dict[str, str] = {}
 """Machines other than the C runtime; the module is imported when one is asked for, and has a `BACKEND`."""
 
 ARTIFACTS: dict[str, str] = {}
-"""Which accelerator runs the artifacts of a suffix."""
+"""Which accelerator runs the artifacts of a suffix; the longest that ends a file's name decides. The first suffix of
+an accelerator is that of what `compile` is asked to write."""
 
 BACKENDS = ("plan", *ACCELERATORS)
 """What a graph can be legalized for, beside boards and cores."""
@@ -217,12 +218,20 @@ def build_for_machine(loaded: Loaded, settings: Settings, instruments: Sequence[
     return emit(loaded.graph, configured, settings, instruments)
 
 
+def accelerator_of(path: Path) -> str | None:
+    """Which of `ACCELERATORS` runs the artifact, None where it is none of theirs."""
+    suffixes = [suffix for suffix in ARTIFACTS if path.name.endswith(suffix)]
+    return ARTIFACTS[max(suffixes, key=len)] if suffixes else None
+
+
 def read_artifact(path: Path, options: RunOptions) -> Runnable:
-    """An accelerator's artifact, ready to run; its suffix is one of `ARTIFACTS`.
+    """An accelerator's artifact, ready to run; `accelerator_of` knows it.
 
     Raises: InvalidModel.
     """
-    return backend(ARTIFACTS[path.suffix]).read(path, options)
+    name = accelerator_of(path)
+    assert name is not None, f"{path} is no accelerator's"
+    return backend(name).read(path, options)
 
 
 def legalization(settings: Settings) -> tuple[Pass, ...]:
