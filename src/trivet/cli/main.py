@@ -68,9 +68,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def entry() -> NoReturn:
-    """The `trivet` command as a process of its own."""
-    gc.disable()  # it is short: looking for cycles takes longer than what they free is worth
-    sys.exit(main())
+    """The `trivet` command as a process of its own.
+
+    It is short, so threads for products of large matrices and the search for cyclic garbage, also that at the end, take
+    longer than they are worth. One thread also makes sums of floats the same on every machine of a kind.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy reads it when it is imported
+    gc.disable()
+    try:
+        sys.exit(main())
+    finally:
+        gc.freeze()
 
 
 def _dispatch(arguments: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ has a default that is always sound, so a forgotten fact costs an optimization, n
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -46,8 +46,11 @@ class Tile:
     regions: tuple[Region, ...]
 
 
-class Op(ABC):
-    """One operator with its attributes: a frozen, slotted dataclass. Equality means "computes the same"."""
+class Op:
+    """One operator with its attributes: a frozen, slotted dataclass. Equality means "computes the same".
+
+    Not an `ABC`: what is abstract is checked statically, and `isinstance` of an abstract base class is slow.
+    """
 
     __slots__ = ()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections import Counter
 from typing import ClassVar
 
@@ -35,7 +35,7 @@ Preserves = Exact | Steps | Relative
 
 
 @dataclass(frozen=True, slots=True)
-class Pass(ABC):
+class Pass:
     """One named transformation. The docstring of a subclass is its rewrite: before --> after."""
 
     name: ClassVar[str]

@@ -103,7 +103,7 @@ def quant_from(arguments: dict[str, Any]) -> Quant:
 
 
 @cache
-def field_hints(op: type[Op]) -> dict[str, Any]:
+def field_hints(op: type) -> dict[str, Any]:
     """The declared type of every attribute of an operator class."""
     hints = typing.get_type_hints(op)
     return {f.name: hints[f.name] for f in op_fields(op)}
