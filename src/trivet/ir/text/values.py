@@ -8,7 +8,6 @@ import types
 import typing
 from dataclasses import MISSING, Field, fields
 from enum import Enum
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -102,11 +101,17 @@ def quant_from(arguments: dict[str, Any]) -> Quant:
     raise WrongValue("a quantization is scale=S, zero=Z or scales=(...), zeros=(...), axis=A")
 
 
-@cache
-def field_hints(op: type) -> dict[str, Any]:
+def field_hints(op: type[Op]) -> dict[str, Any]:
     """The declared type of every attribute of an operator class."""
-    hints = typing.get_type_hints(op)
-    return {f.name: hints[f.name] for f in op_fields(op)}
+    found = _HINTS.get(op)
+    if found is None:
+        hints = typing.get_type_hints(op)
+        found = _HINTS[op] = {f.name: hints[f.name] for f in op_fields(op)}
+    return found
+
+
+_HINTS: dict[type[Op], dict[str, Any]] = {}
+"""What `field_hints` has found: reading annotations is slow."""
 
 
 def op_fields(op: type[Op] | Op) -> tuple[Field[Any], ...]:
