@@ -11,6 +11,7 @@ import numpy as np
 
 from trivet.backends.plan.host import HostModel
 from trivet.backends.plan.reader import PlanInfo, PortInfo, TensorInfo
+from trivet.core.interval import Interval
 from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
 from trivet.ir.graph import Port
@@ -111,7 +112,7 @@ class Artifact:
         return [LayerTime(s.name, s.kernel, t) for s, t in zip(self.plan.steps, times, strict=True)]
 
     def random_inputs(self, seed: int) -> list[Array]:
-        """Integers over the whole range of their type, floats standard normal, in the model's own shapes.
+        """Integers over all that the input accepts, floats standard normal, in the model's own shapes.
 
         An input that chooses from a table stays inside the table.
         """
@@ -173,5 +174,6 @@ def _random(port: PortInfo, rng: np.random.Generator, choices: int | None) -> Ar
     if choices is not None:
         return rng.integers(0, choices, shape, dtype.numpy)
     if dtype.is_integer:
-        return rng.integers(dtype.min, dtype.max, shape, dtype.numpy, endpoint=True)
+        range_ = port.accepts or Interval(dtype.min, dtype.max)
+        return rng.integers(range_.lo, range_.hi, shape, dtype.numpy, endpoint=True)
     return rng.integers(0, 2, shape).astype(np.bool_)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from trivet.core.interval import Interval
+from trivet.errors import InvalidModel
 from trivet.ir.graph import Graph, Node, Port, Value
 from trivet.ir.op import Array
 
@@ -39,7 +41,12 @@ def run(
 def run_model(
     graph: Graph, inputs: Sequence[Array], states: Sequence[Array] | None = None, observe: Observer | None = None
 ) -> tuple[list[Array], list[Array]]:
-    """Like `run`, with inputs and outputs in the source model's axis order."""
+    """Like `run`, with inputs and outputs in the source model's axis order.
+
+    Raises: InvalidModel, where an input holds what its port does not accept.
+    """
+    for array, port in zip(inputs, graph.input_ports, strict=True):
+        check_accepted(port.name, array, port.accepts)
     stored = [to_storage(array, port) for array, port in zip(inputs, graph.input_ports, strict=True)]
     outputs, next_states = run(graph, stored, states, observe)
     return [to_model(array, port) for array, port in zip(outputs, graph.output_ports, strict=True)], next_states
@@ -53,6 +60,22 @@ def to_storage(array: Array, port: Port) -> Array:
 def to_model(array: Array, port: Port) -> Array:
     """A storage-order array in the model's order."""
     return array if port.perm is None else np.ascontiguousarray(array.transpose(port.perm))
+
+
+def check_accepted(name: str, array: Array, accepts: Interval | None) -> None:
+    """An input, in the model's axis order, against what its port accepts (None: everything).
+
+    Raises: InvalidModel with the first value outside.
+    """
+    if accepts is None:
+        return
+    outside = np.argwhere((array < accepts.lo) | (array > accepts.hi))
+    if outside.size:
+        index = tuple(int(i) for i in outside[0])
+        raise InvalidModel(
+            f"input '{name}' holds {array[index]} at {list(index)}, the program accepts [{accepts.lo}, {accepts.hi}]",
+            hint="give smaller values, or compile with a wider --i32-range",
+        )
 
 
 def run_node(node: Node, arrays: dict[int, Array]) -> tuple[Array, ...]:

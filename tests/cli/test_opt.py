@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_commands import DENSE, DIGITS, trivet
 
@@ -62,6 +63,30 @@ def test_a_program_that_may_overflow_exits_1_with_place_and_chain(capsys: Captur
         assert "matmul of x in [-1048576, 1048576], w in [2000000000, 2000000000]" in err
     assert trivet(capsys, "opt", path, "--i32-range", "0")[0] == 0
     assert "in [0, 0]" in trivet(capsys, "opt", path, "--i32-range", "0", "--print-ranges")[2]
+
+
+def test_the_stated_range_stays_with_the_program(capsys: Capture, tmp_path: Path) -> None:
+    """It is in the IR, which compiles and replays with it, and in the plan, which refuses what lies outside."""
+    source, ir, plan, x = (tmp_path / name for name in ("sum.tiny", "sum.tir", "sum.tgrs", "x.npy"))
+    source.write_text("input x: i32[2, 2]\nlet y = x + x\noutput y\n")
+    code, text, _ = trivet(capsys, "opt", source, "--i32-range", "-3:5")
+    assert code == 0 and 'port input 0 "x": i32[2, 2] accepts=(-3, 5)' in text
+    ir.write_text(text)
+    assert trivet(capsys, "opt", ir)[1] == text
+    assert "%x: i32[2, 2] in [-3, 5]" in trivet(capsys, "opt", ir, "--print-ranges", "--verify-each")[2]
+    assert trivet(capsys, "compile", ir, "-o", plan)[0] == 0
+    assert "input x: i32[2, 2] in [-3, 5]" in trivet(capsys, "inspect", plan)[1]
+    for seed in range(3):
+        assert trivet(capsys, "run", plan, "--random", seed, "--check", ir)[0] == 0
+    np.save(x, np.array([[5, -3], [6, -4]], np.int32))
+    code, out, err = trivet(capsys, "run", plan, "-i", x)
+    assert code == 1 and out == "" and "error: input 'x' holds 6 at [1, 0], the program accepts [-3, 5]" in err
+
+
+def test_level_0_states_the_range_too(capsys: Capture, tmp_path: Path) -> None:
+    source = tmp_path / "same.tiny"
+    source.write_text("input x: i32[2]\noutput x\n")
+    assert "accepts=(-1048576, 1048576)" in trivet(capsys, "opt", source, "-O0")[1]
 
 
 def test_a_constant_that_overflows_exits_1_with_its_place(capsys: Capture, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from trivet import interp
 from trivet.core.bounds import Bounds
 from trivet.core.dtype import F32, I8, I32, U8
+from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
 from trivet.errors import InvalidModel
@@ -53,6 +54,21 @@ def test_a_quantized_convolution_reads_back() -> None:
     assert [c.type for c in again.constants()] == [c.type for c in graph.constants()]
     for before, after in zip(graph.constants(), again.constants(), strict=True):
         np.testing.assert_array_equal(before.data, after.data)
+
+
+def test_what_an_input_accepts_reads_back() -> None:
+    graph = Graph()
+    type_ = TensorType(I32, (2,))
+    graph.add_output(graph.add_input("x", type_, Port("x", type_, None, Interval(-7, 9))))
+    graph.add_output(graph.add_input("y", type_))
+    assert [port.accepts for port in round_trip(graph).input_ports] == [Interval(-7, 9), None]
+
+
+@pytest.mark.parametrize("accepts", ["(1, 0)", "(-129, 0)", "(0, 128)", "(0)", "5", "(0.5, 1)", "(0, 1, 2)", "[0, 1]"])
+def test_what_no_input_accepts_is_refused(accepts: str) -> None:
+    text = f'graph main(%x: i8[2]) {{ port input 0 "x": i8[2] accepts={accepts} return %x }}'
+    with pytest.raises(InvalidModel, match=r"accepts|expected"):
+        parse_graph(text, OP_BY_NAME)
 
 
 def test_states_read_back() -> None:

@@ -14,12 +14,14 @@ from plans import QUANT, lookup_node, lookups, sequential, streamed
 from trivet.backends.plan import format as f
 from trivet.backends.plan.writer import write
 from trivet.core.dtype import I8, I32
-from trivet.core.numerics import Numerics
+from trivet.core.interval import Interval
+from trivet.core.numerics import Numerics, Overflow
 from trivet.core.quant import Quant
 from trivet.ir.graph import Graph, Port
 from trivet.ir.types import TensorType
 from trivet.ops import movement as m
 from trivet.ops.conv import Conv2D
+from trivet.ops.elementwise import Add
 from trivet.ops.resize import ResizeBilinear, ResizeNearest
 
 NONE = f.NONE
@@ -41,10 +43,8 @@ class Case:
 def base(name: str) -> bytes:
     """A plan that the loader accepts."""
     match name:
-        case "layers":  # x -> y0 -> y1, 72 bytes each at 0, 80, 160
-            return write(sequential(lookups()))
-        case "batch":  # the same with two images
-            return write(sequential(lookups((2, 6, 4, 3))))
+        case "layers" | "batch":  # x -> y0 -> y1, 72 bytes each at 0, 80, 160, or the same with two images
+            return write(sequential(lookups() if name == "layers" else lookups((2, 6, 4, 3))))
         case "states":
             return write(sequential(two_states()))
         case "stream":  # conv0 -> conv1 -> y, conv0 in a ring of 3 rows, conv1 in one of 1
@@ -57,6 +57,8 @@ def base(name: str) -> bytes:
             return write(streamed(lookups(count=40), {}))
         case "endless":  # a stream of more steps than there may be
             return write(streamed(lookups(count=f.MAX_STREAM_STEPS + 1), {}))
+        case "exact":  # y = x + x, where x accepts [-3, 5]
+            return write(sequential(exact_sum()))
         case "constant" | "movement":
             return write(sequential(constant_output() if name == "constant" else movements()))
     raise AssertionError(name)
@@ -111,6 +113,14 @@ def constant_output() -> Graph:
     return graph
 
 
+def exact_sum() -> Graph:
+    graph = Graph()
+    type_ = TensorType(I32, (2, 3))
+    x = graph.add_input("x", type_, Port("x", type_, accepts=Interval(-3, 5)))
+    graph.add_output(graph.emit(Add(overflow=Overflow.EXACT), x, x, name="y"))
+    return graph
+
+
 def movements() -> Graph:
     """Every kernel that moves int8 elements, with tables among the constants; the last one's indices are an input."""
     graph = Graph()
@@ -146,7 +156,7 @@ HEADER = [
     ("not the magic number", {"status": "ERR_MAGIC"}, ("header", 0, "magic", 1)),
     ("the magic number of the other endianness", {"status": "ERR_ENDIAN"},
      ("header", 0, "magic", int.from_bytes(b"TGRS", "big"))),
-    ("another version", {"status": "ERR_VERSION"}, ("header", 0, "version", 2)),
+    ("another version", {"status": "ERR_VERSION"}, ("header", 0, "version", f.VERSION + 1)),
     ("unknown flags", {"status": "ERR_VERSION"}, ("header", 0, "flags", 1)),
     ("shorter than it says", {"status": "ERR_TRUNCATED"}, ("header", 0, "size_bytes", lambda n: n + 16)),
     *((f"section {s.name} after a gap", {"status": "ERR_SECTION"}, ("header", 0, f"{s.name}:0", lambda n: n + 16))
@@ -208,6 +218,11 @@ PORTS = [
     ("order of axes with an axis outside", {"status": "ERR_PORT"}, ("inputs", 0, "perm:0", 4)),
     ("order of axes with an axis twice", {"status": "ERR_PORT"}, ("inputs", 0, "perm:0", 1)),
     ("flag that is neither 0 nor 1", {"status": "ERR_PORT"}, ("inputs", 0, "has_perm", 2)),
+    ("range of an int8 input", {"status": "ERR_PORT"}, ("inputs", 0, "lowest", -1)),
+    ("range of an output", {"status": "ERR_PORT", "plan": "exact"}, ("outputs", 0, "highest", 7)),
+    ("input that accepts nothing", {"status": "ERR_PORT", "plan": "exact"}, ("inputs", 0, "lowest", 6)),
+    ("input that accepts one value, which zeros are not", {"status": "ERR_RANGE", "plan": "exact"},
+     ("inputs", 0, "lowest", 5)),
     ("state that is no tensor", {"status": "ERR_STATE"}, ("states", 0, "tensor", 99)),
     ("state in a ring", {"status": "ERR_STATE"}, ("tensors", 1, "depth", 1)),
     ("a state below the one before", {"status": "OK"}, *((("tensors", i, "offset", 16 * (2 if i in (1, 6) else 1)))

@@ -7,18 +7,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loader_cases import convolutions
+from loader_cases import convolutions, exact_sum
 from plans import QUANT, lookup_node, lookups, sequential, streamed
 
 from trivet import interp
 from trivet.backends.plan.host import HostModel, HostUnavailable, check_library
 from trivet.backends.plan.reader import read
 from trivet.backends.plan.writer import write
-from trivet.core.dtype import I8
+from trivet.core.dtype import I8, I32
+from trivet.core.interval import Interval
 from trivet.errors import InvalidModel
 from trivet.ir.graph import Graph, Port
 from trivet.ir.op import Array
 from trivet.ir.types import TensorType
+from trivet.ops.activation import Relu
 from trivet.ops.movement import Reshape
 from trivet.planning.plan import ExecutionPlan
 
@@ -110,6 +112,30 @@ def test_ports_say_what_the_model_declares(host: ctypes.CDLL) -> None:
     assert (plan.inputs[0].name, plan.inputs[0].perm) == ("image", (0, 3, 1, 2))
     assert (plan.outputs[0].name, plan.outputs[0].perm) == ("scores", None)
     assert (plan.inputs[0].scale, plan.inputs[0].zero_point) == (QUANT.scale, QUANT.zero_point)
+
+
+@pytest.mark.parametrize(("value", "place"), [(-4, (0, 0)), (6, (1, 2)), (2**31 - 1, (0, 1)), (-(2**31), (1, 0))])
+def test_an_input_outside_of_what_it_accepts_is_refused(host: ctypes.CDLL, value: int, place: tuple[int, int]) -> None:
+    model = HostModel(write(sequential(exact_sum())), host)
+    x = np.array([[-3, 0, 5], [5, -3, 1]], np.int32)
+    np.testing.assert_array_equal(model.run([x])[0], x + x)
+    x[place] = value
+    reason = rf"input 'x' holds {value} at \[{place[0]}, {place[1]}\], the program accepts \[-3, 5\]"
+    with pytest.raises(InvalidModel, match=reason):
+        model.run([x])
+    with pytest.raises(InvalidModel, match=reason):
+        interp.run_model(exact_sum(), [x])
+
+
+def test_the_place_of_a_refused_value_is_the_models(host: ctypes.CDLL) -> None:
+    graph = Graph()
+    type_ = TensorType(I32, (1, 3, 1, 2))
+    port = Port("x", TensorType(I32, (1, 2, 3, 1)), (0, 3, 1, 2), Interval(0, 9))
+    graph.add_output(graph.emit(Relu(), graph.add_input("x", type_, port), name="y"))
+    x = np.zeros((1, 3, 1, 2), np.int32)
+    x[0, 2, 0, 1] = 10
+    with pytest.raises(InvalidModel, match=r"holds 10 at \[0, 1, 2, 0\]"):
+        HostModel(write(sequential(graph)), host).run([x])
 
 
 def test_the_same_plan_gives_the_same_bytes() -> None:

@@ -47,16 +47,14 @@ class Ranges:
         return self.of[id(value)]
 
 
-def analyze_ranges(graph: Graph, i32: Interval = DEFAULT_I32) -> Ranges:
-    """Intervals of all values; i32 inputs of exact programs are assumed to lie in `i32`, constants are exact."""
+def analyze_ranges(graph: Graph, i32: Interval | None = None) -> Ranges:
+    """Intervals of all values; inputs lie in `input_ranges`, constants are exact."""
     of: dict[int, Interval] = {}
     sums: dict[int, Sums] = {}
     overflowing = []
     broken: set[int] = set()
-    narrow = assumes_range(graph)
-    for value in graph.inputs:
-        assumed = narrow and value.type.dtype is I32 and value.type.quant is None
-        of[id(value)] = i32 if assumed else full_range(value.type)
+    for value, interval in zip(graph.inputs, input_ranges(graph, i32), strict=True):
+        of[id(value)] = interval
     for state in graph.states:
         of[id(state.read)] = full_range(state.read.type)
     for value in graph.constants():
@@ -70,6 +68,20 @@ def analyze_ranges(graph: Graph, i32: Interval = DEFAULT_I32) -> Ranges:
         if follows or overflows:
             broken.update(id(value) for value in node.outputs)
     return Ranges(of, sums, tuple(overflowing))
+
+
+def input_ranges(graph: Graph, i32: Interval | None = None) -> list[Interval]:
+    """What each input is assumed to hold.
+
+    That is all of its type, but for i32 inputs of exact programs: `i32`, or what their ports accept, or DEFAULT_I32.
+    """
+    narrow = assumes_range(graph)
+    assumed = []
+    for value, port in zip(graph.inputs, graph.input_ports, strict=True):
+        is_assumed = narrow and value.type.dtype is I32 and value.type.quant is None
+        stated = (i32 if is_assumed else None) or port.accepts
+        assumed.append(stated or (DEFAULT_I32 if is_assumed else full_range(value.type)))
+    return assumed
 
 
 def assumes_range(graph: Graph) -> bool:

@@ -76,7 +76,8 @@ def _print_plan(plan: PlanInfo, verbose: bool) -> None:
         for port in ports:
             quant = f"{{scale={port.scale:g}, zero={port.zero_point}}}" if port.scale else ""
             shape = list(port.tensor.shape)
-            print(f"{kind} {port.name}: {port.tensor.dtype.name}{shape}{quant}{_order(port.perm)}")
+            accepts = f" in [{port.accepts.lo}, {port.accepts.hi}]" if port.accepts is not None else ""
+            print(f"{kind} {port.name}: {port.tensor.dtype.name}{shape}{quant}{_order(port.perm)}{accepts}")
     print(f"{len(plan.steps)} steps in {len(plan.streams)} streams, {len(plan.stages)} stages")
     for number, stream in enumerate(plan.streams):
         for index in stream:
@@ -92,7 +93,9 @@ def _print_plan(plan: PlanInfo, verbose: bool) -> None:
 
 def _plan_json(plan: PlanInfo) -> dict[str, object]:
     def port(p: PortInfo) -> dict[str, object]:
-        return {"name": p.name, "dtype": p.tensor.dtype.name, "shape": list(p.tensor.shape), "perm": p.perm}
+        accepts = None if p.accepts is None else [p.accepts.lo, p.accepts.hi]
+        shape = list(p.tensor.shape)
+        return {"name": p.name, "dtype": p.tensor.dtype.name, "shape": shape, "perm": p.perm, "accepts": accepts}
 
     return {
         "size_bytes": plan.size_bytes,

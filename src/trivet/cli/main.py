@@ -9,6 +9,7 @@ import argparse
 import gc
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -64,7 +65,7 @@ def full_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the result is the process's exit code."""
-    return _guarded(list(sys.argv[1:] if argv is None else argv))
+    return _guarded(_joined(sys.argv[1:] if argv is None else argv))
 
 
 def entry() -> NoReturn:
@@ -79,6 +80,17 @@ def entry() -> NoReturn:
         sys.exit(main())
     finally:
         gc.freeze()
+
+
+def _joined(arguments: Sequence[str]) -> list[str]:
+    """`--i32-range -5:5` as `--i32-range=-5:5`: argparse takes what begins with a minus for an option."""
+    joined: list[str] = []
+    for argument in arguments:
+        if joined and re.fullmatch(r"--[a-z0-9-]+", joined[-1]) and re.match(r"-\d", argument):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 def _dispatch(arguments: Sequence[str]) -> int:

@@ -7,6 +7,7 @@ from dataclasses import field
 
 import numpy as np
 
+from trivet.core.interval import Interval
 from trivet.core.record import dataclass
 from trivet.core.source import Location
 from trivet.ir.op import Array, Op, TypeMismatch
@@ -87,12 +88,14 @@ class Port:
     """The interface of a graph input or output as the source model declares it.
 
     `perm` maps storage axes to model axes: model array = storage array transposed by `perm` (None: the same).
-    `type` is the model's own type, in the model's axis order.
+    `type` is the model's own type, in the model's axis order. `accepts` is what an input may hold where that is less
+    than its type (None: all of it): whoever runs the program checks it.
     """
 
     name: str
     type: TensorType
     perm: tuple[int, ...] | None = None
+    accepts: Interval | None = None
 
 
 @dataclass(slots=True, eq=False)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
+from trivet.core.interval import Interval
 from trivet.core.source import Location
-from trivet.ir.graph import Graph, Node, Port, State, Use, Value, relink, unlink_all
+from trivet.ir.graph import Graph, Node, State, Use, Value, relink, unlink_all
 from trivet.ir.op import Array, Op
 from trivet.ir.types import TensorType
 
@@ -82,8 +84,17 @@ class Rewriter:
         type_ = TensorType(value.type.dtype, tuple(value.type.shape[p] for p in perm), quant)
         moved = Value(type_, value.name)
         graph.inputs[index] = moved
-        graph.input_ports[index] = Port(port.name, port.type, _no_identity(tuple(new_axis[a] for a in old_order)))
+        graph.input_ports[index] = replace(port, perm=_no_identity(tuple(new_axis[a] for a in old_order)))
         return moved
+
+    def accept(self, index: int, interval: Interval) -> bool:
+        """State what input `index` may hold; True iff it was not stated before."""
+        port = self.graph.input_ports[index]
+        if port.accepts == interval:
+            return False
+        self.changed = True
+        self.graph.input_ports[index] = replace(port, accepts=interval)
+        return True
 
     def set_output(self, index: int, value: Value, perm: tuple[int, ...]) -> None:
         """Return `value` for output `index`, which is transpose{perm}(value); the port keeps the model's order."""
@@ -92,7 +103,7 @@ class Rewriter:
         port = graph.output_ports[index]
         old_order = port.perm or tuple(range(len(perm)))
         graph.outputs[index] = value
-        graph.output_ports[index] = Port(port.name, port.type, _no_identity(tuple(perm[a] for a in old_order)))
+        graph.output_ports[index] = replace(port, perm=_no_identity(tuple(perm[a] for a in old_order)))
 
     def drop_state(self, state: State) -> None:
         """A state becomes a constant, its initial value."""

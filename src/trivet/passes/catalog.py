@@ -34,7 +34,7 @@ class UnknownPass(Exception):
 
 def graph_pipeline(level: int, i32: Interval | None = None) -> Pipeline:
     """What runs on every graph after normalization. Level 2 adds passes in backends, none here."""
-    check = RangeCheck() if i32 is None else RangeCheck(i32)
+    check = RangeCheck(i32)
     return (ShapeInfer(), check) if level == 0 else (ShapeInfer(), OPTIMIZE, Fuse(), check)
 
 

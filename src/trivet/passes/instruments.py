@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
 
-from trivet.analysis.ranges import DEFAULT_I32, Ranges, analyze_ranges
+from trivet.analysis.ranges import Ranges, analyze_ranges
 from trivet.core.interval import Interval
 from trivet.ir.graph import Graph, Node, Value
 from trivet.ir.text.printer import print_graph, print_type, value_names
@@ -112,7 +112,7 @@ class PrintRanges(Instrument):
 
     def __init__(self, write: Write, i32: Interval | None = None) -> None:
         self._write = write
-        self._i32 = i32 or DEFAULT_I32
+        self._i32 = i32
         self._text = ""
 
     def before(self, pass_: Pass, graph: Graph) -> None:

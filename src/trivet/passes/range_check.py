@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import ClassVar
 
 from trivet.analysis.accumulators import INT32
-from trivet.analysis.ranges import DEFAULT_I32, Overflowing, Ranges, analyze_ranges, is_exact, limits_of
+from trivet.analysis.ranges import Overflowing, Ranges, analyze_ranges, is_exact, limits_of
 from trivet.core.interval import Interval
 from trivet.core.record import dataclass
 from trivet.core.source import excerpt
 from trivet.errors import CompileError, MayOverflow, Problems
 from trivet.ir.graph import Node
+from trivet.ir.op import full_range
 from trivet.ir.rewriter import Rewriter
 from trivet.passes.base import Pass
 
@@ -21,13 +22,14 @@ PRODUCT_HINT = "quantize with a larger scale of the weights, or split the layer:
 
 @dataclass(frozen=True, slots=True)
 class RangeCheck(Pass):
-    """The graph stays as it is: accepted, or rejected because exact arithmetic or the sums of a product may overflow.
+    """The graph is accepted, or rejected because exact arithmetic or the sums of a product may overflow.
 
-    i32 inputs of exact programs are assumed to lie in `i32`; operators that wrap by definition are left alone.
+    i32 inputs of exact programs are assumed to lie in `i32` (None: in what their ports accept, or in +-2^20), and their
+    ports say so from then on; operators that wrap by definition are left alone.
     """
 
     name: ClassVar[str] = "range-check"
-    i32: Interval = DEFAULT_I32
+    i32: Interval | None = None
 
     def rewrite(self, rw: Rewriter) -> None:
         ranges = analyze_ranges(rw.graph, self.i32)
@@ -36,6 +38,9 @@ class RangeCheck(Pass):
             raise problems[0]
         if problems:
             raise Problems(rw.graph.name, problems)
+        for index, value in enumerate(rw.graph.inputs):
+            if ranges.interval(value) != full_range(value.type) and rw.accept(index, ranges.interval(value)):
+                rw.count("range of an input")
 
 
 def _explain(found: Overflowing, ranges: Ranges) -> MayOverflow:

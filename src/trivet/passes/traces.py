@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 
 from trivet import interp
-from trivet.analysis.ranges import DEFAULT_I32, assumes_range
+from trivet.analysis.ranges import input_ranges
 from trivet.core.dtype import BOOL, I32, I64
 from trivet.core.interval import Interval
 from trivet.core.record import dataclass
@@ -50,13 +50,12 @@ Trace = dict[str, Observed]
 def model_inputs(graph: Graph, seed: int, i32: Interval | None = None) -> list[Invocations]:
     """Sequences of invocations of model-order inputs: random ones, least, greatest, and both mixed.
 
-    `i32` is what i32 inputs of exact programs hold (None: the default range).
+    Integers lie in `input_ranges` for `i32`, indices inside what they choose from.
     """
     rng = np.random.default_rng(seed)
-    narrow = (i32 or DEFAULT_I32) if assumes_range(graph) else None
     drawn = [
-        (port.type, _input_range(value, port.type, narrow))
-        for port, value in zip(graph.input_ports, graph.inputs, strict=True)
+        (port.type, _input_range(value, port.type, stated))
+        for port, value, stated in zip(graph.input_ports, graph.inputs, input_ranges(graph, i32), strict=True)
     ]
     draws: tuple[Callable[[TensorType, Interval], Array], ...] = (
         lambda type_, range_: random_array(type_, rng, range_),
@@ -68,14 +67,12 @@ def model_inputs(graph: Graph, seed: int, i32: Interval | None = None) -> list[I
     return [[[draw(type_, range_) for type_, range_ in drawn] for _ in range(count)] for draw in draws]
 
 
-def _input_range(value: Value, type_: TensorType, narrow: Interval | None) -> Interval:
+def _input_range(value: Value, type_: TensorType, stated: Interval) -> Interval:
     if type_.dtype in (I32, I64):
         limit = index_limit(value)
         if limit is not None:
             return Interval(0, limit - 1)
-    if narrow is not None and type_.dtype is I32 and type_.quant is None:
-        return narrow
-    return full_range(type_)
+    return stated if stated != full_range(value.type) else full_range(type_)
 
 
 def index_limit(value: Value) -> int | None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from trivet.backends.records import F32, I32, SECTION, U8, U16, U32, Field, Record
 from trivet.core import dtype as d
+from trivet.core.interval import Interval
 from trivet.core.record import dataclass
 
 MAGIC = int.from_bytes(b"TGRS", "little")
-VERSION = 1
+VERSION = 2
 ALIGNMENT = 16
 """Sections and constants start at multiples of this many bytes from the start of the file."""
 
@@ -35,6 +36,9 @@ MAX_FIRINGS = 1 << 22
 """Kernel calls of one run of a plan, images left out: bounds the time of the loader's proof."""
 MAX_SWEEP = 1 << 26
 """Steps times firings of one stream: bounds the time of the loader's proof."""
+
+ANYTHING = Interval(d.I32.min, d.I32.max)
+"""What a port accepts that states no range."""
 
 NO_SOURCE = 0xFFFF
 """`source` of an edge whose operand is complete before the stream."""
@@ -127,10 +131,12 @@ PORT = Record(
         Field("name", U32, "offset into names"),
         Field("scale", F32, "real = scale * (stored - zero_point); 0: not quantized"),
         Field("zero_point", I32, "stored integer that means 0"),
+        Field("lowest", I32, "least value that an i32 input accepts; -2^31 in every other port"),
+        Field("highest", I32, "greatest value that an i32 input accepts; 2^31 - 1 in every other port"),
         Field("has_perm", U8, "1: model array = storage array transposed by perm"),
         Field("perm", U8, "storage axis of each model axis", count=MAX_RANK),
     ),
-    "An input or output of the plan.",
+    "An input or output of the plan. A run refuses an input that holds what it does not accept.",
 )
 STATE = Record(
     "state",

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +16,13 @@ from trivet.backends.plan import format as f
 from trivet.backends.plan.kernels import FAMILIES
 from trivet.backends.plan.reader import PlanInfo, PortInfo, StepInfo, TensorInfo, read
 from trivet.errors import CompileError, InvalidModel
+from trivet.interp import check_accepted
 from trivet.ir.op import Array
 
 _LIBRARY = Path(__file__).resolve().parents[2] / "_lib"
 _BUILD = "build it with `make lib`"
 _STOPPED = 23
+_NOT_ACCEPTED = 25
 _POISONS = (0xA5, 0x5A)
 
 Bytes = npt.NDArray[np.uint8]
@@ -124,11 +127,13 @@ class HostModel:
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """One inference.
 
-        Raises: InvalidModel, where an input has another shape or type than the plan's, or holds an index that is out
-        of range.
+        Raises: InvalidModel, where an input has another shape or type than the plan's, or holds what the plan does not
+        accept, or an index that is out of range.
         """
         self._set_inputs(inputs)
         status = self._library.trivet_run(self._pointer)
+        if status == _NOT_ACCEPTED:
+            self._say_what_is_not_accepted(inputs)
         if status != 0:
             raise InvalidModel(f"the run stopped: {self._text(status)}")
         return [self._get_output(index, port) for index, port in enumerate(self.plan.outputs)]
@@ -199,6 +204,12 @@ class HostModel:
             data = np.ascontiguousarray(array)
             size = ctypes.c_size_t(data.nbytes)
             self._check(self._library.trivet_set_input(self._pointer, index, ctypes.c_void_p(data.ctypes.data), size))
+
+    def _say_what_is_not_accepted(self, inputs: Sequence[Array]) -> NoReturn:
+        for port, array in zip(self.plan.inputs, inputs, strict=True):
+            in_order = array if port.perm is None else array.transpose(port.perm)
+            check_accepted(port.name, in_order, port.accepts)
+        raise AssertionError("the runtime refuses inputs that the plan accepts")
 
     def _get_output(self, index: int, port: PortInfo) -> Array:
         array: Array = np.empty(port.tensor.shape, port.tensor.dtype.numpy)

@@ -11,6 +11,7 @@ from trivet.backends.plan import format as f
 from trivet.backends.plan.kernels import FAMILIES
 from trivet.backends.records import FieldValue
 from trivet.core.dtype import DType
+from trivet.core.interval import Interval
 from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
 
@@ -71,13 +72,14 @@ class StepInfo:
 
 @dataclass(frozen=True, slots=True)
 class PortInfo:
-    """An input or output; `perm` maps model axes to storage axes."""
+    """An input or output; `perm` maps model axes to storage axes, `accepts` is what an input may hold (None: all)."""
 
     name: str
     tensor: TensorInfo
     scale: float
     zero_point: int
     perm: tuple[int, ...] | None
+    accepts: Interval | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +236,14 @@ class _Reader:
         axes = tuple(int(axis) for axis in perm[:rank]) if _int(row, "has_perm") else None
         if axes is not None and sorted(axes) != list(range(rank)):
             raise InvalidModel("an input or output of the plan has no valid order of axes")
-        return PortInfo(self.name(_int(row, "name")), tensors[index], scale, _int(row, "zero_point"), axes)
+        lowest, highest = _int(row, "lowest"), _int(row, "highest")
+        if lowest > highest:
+            raise InvalidModel("an input of the plan accepts nothing")
+        accepts = Interval(lowest, highest)
+        return PortInfo(
+            self.name(_int(row, "name")), tensors[index], scale, _int(row, "zero_point"), axes,
+            None if accepts == f.ANYTHING else accepts,
+        )  # fmt: skip
 
 
 def _int(row: Row, field: str) -> int:

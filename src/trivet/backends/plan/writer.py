@@ -11,6 +11,7 @@ from trivet.backends.plan.kernels.copy import CONSTANT, COPY
 from trivet.backends.plan.pool import ConstantPool, pack_params
 from trivet.backends.plan.selection import Selection
 from trivet.backends.records import FieldValue, Record, align
+from trivet.core.dtype import I32
 from trivet.core.record import dataclass
 from trivet.errors import DoesNotFit
 from trivet.ir.graph import Port, Value
@@ -151,11 +152,14 @@ class _Writer:
             quant = value.type.quant
             is_scaled = quant is not None and quant.is_per_tensor
             perm = port.perm or ()
+            accepts = port.accepts if port.accepts is not None and value.type.dtype is I32 else f.ANYTHING
             self.tables[section].add(
                 tensor=self.tensor(value),
                 name=self.name(port.name),
                 scale=quant.scale if quant is not None and is_scaled else 0.0,
                 zero_point=quant.zero_point if quant is not None and is_scaled else 0,
+                lowest=accepts.lo,
+                highest=accepts.hi,
                 has_perm=int(port.perm is not None),
                 perm=(*perm, *[0] * (f.MAX_RANK - len(perm))),
             )

@@ -14,6 +14,7 @@ import numpy as np
 
 from trivet.core import dtype as dtypes
 from trivet.core.dtype import DType
+from trivet.core.interval import Interval
 from trivet.ir.graph import Graph, Port, State, Value
 from trivet.ir.op import Array, Op, TypeMismatch
 from trivet.ir.text.lexer import Source, Token, tokenize
@@ -135,7 +136,18 @@ class _Parser:
             if not isinstance(raw, tuple) or sorted(map(str, raw)) != sorted(map(str, range(type_.rank))):
                 self._fail(f"perm must be a permutation of {type_.rank} axes", token)
             perm = raw
-        return kind, index, Port(name, type_, perm), token
+        accepts = self._interval(type_, token) if self._accept("accepts") else None
+        return kind, index, Port(name, type_, perm, accepts), token
+
+    def _interval(self, type_: TensorType, token: Token) -> Interval:
+        """`=(lo, hi)`, integers that the type holds."""
+        self._take("punct", "=")
+        raw = self._value(0)
+        ends = list(raw) if isinstance(raw, tuple) and all(isinstance(end, int) for end in raw) else []
+        dtype = type_.dtype
+        if not dtype.is_integer or len(ends) != 2 or not dtype.min <= ends[0] <= ends[1] <= dtype.max:
+            self._fail(f"an input accepts (lo, hi), integers of its type {type_}", token)
+        return Interval(*ends)
 
     def _apply_ports(self, ports: list[tuple[str, int, Port, Token]]) -> None:
         tables = {"input": self.result.input_ports, "output": self.result.output_ports}

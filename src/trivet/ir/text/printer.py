@@ -95,7 +95,9 @@ class _Printer:
             for index, (value, port) in enumerate(zip(values, ports, strict=False)):
                 if port != Port(self.names[id(value)], value.type):
                     perm = f" perm={format_value(port.perm)}" if port.perm is not None else ""
-                    lines.append(f"port {kind} {index} {json.dumps(port.name)}: {print_type(port.type)}{perm}")
+                    accepts = f" accepts=({port.accepts.lo}, {port.accepts.hi})" if port.accepts is not None else ""
+                    name = json.dumps(port.name)
+                    lines.append(f"port {kind} {index} {name}: {print_type(port.type)}{perm}{accepts}")
         return lines
 
     def _states(self) -> list[str]:

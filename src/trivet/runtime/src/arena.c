@@ -146,6 +146,8 @@ static trivet_status describe_port(const trivet_model *model, const trivet_secti
     port->shape = trivet_shape(model, tensor);
     port->scale = record->scale;
     port->zero_point = record->zero_point;
+    port->lowest = record->lowest;
+    port->highest = record->highest;
     port->perm = record->has_perm == 1 ? record->perm : NULL;
     return TRIVET_OK;
 }

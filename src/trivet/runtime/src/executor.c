@@ -62,9 +62,38 @@ static trivet_status run_stream(const trivet_model *model, const trivet_stream_r
     return TRIVET_OK;
 }
 
+static bool is_accepted(const trivet_port *port) {
+    if (port->lowest == INT32_MIN && port->highest == INT32_MAX) {
+        return true;
+    }
+    const int32_t *values = (const void *)port->data;
+    for (uint32_t i = 0; i < port->bytes / sizeof *values; i++) {
+        if (values[i] < port->lowest || values[i] > port->highest) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The proof that nothing overflows assumes what the ports of i32 inputs state. */
+static trivet_status check_inputs(const trivet_model *model) {
+    for (uint32_t i = 0; i < trivet_input_count(model); i++) {
+        trivet_port port;
+        trivet_status status = trivet_input(model, i, &port);
+        if (status != TRIVET_OK || !is_accepted(&port)) {
+            return status != TRIVET_OK ? status : TRIVET_ERR_RANGE;
+        }
+    }
+    return TRIVET_OK;
+}
+
 trivet_status trivet_run(trivet_model *model) {
     if (model == NULL || !model->is_bound) {
         return TRIVET_ERR_UNBOUND;
+    }
+    trivet_status accepted = check_inputs(model);
+    if (accepted != TRIVET_OK) {
+        return accepted;
     }
     for (uint32_t s = 0; s < model->header->streams.count; s++) {
         trivet_status status = run_stream(model, &trivet_streams(model)[s]);

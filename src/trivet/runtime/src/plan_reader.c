@@ -147,6 +147,12 @@ static bool is_permutation(const trivet_port_record *port, uint32_t rank) {
     return true;
 }
 
+/* Only i32 inputs state a range. */
+static bool has_range(const trivet_port_record *port, const trivet_tensor_record *tensor, bool is_input) {
+    bool is_open = port->lowest == INT32_MIN && port->highest == INT32_MAX;
+    return is_open || (is_input && tensor->dtype == TRIVET_I32 && port->lowest <= port->highest);
+}
+
 static trivet_status check_ports(const trivet_model *model, const trivet_section *section, bool are_inputs) {
     const trivet_port_record *ports = (const void *)(model->plan + section->offset);
     for (uint32_t i = 0; i < section->count; i++) {
@@ -158,6 +164,9 @@ static trivet_status check_ports(const trivet_model *model, const trivet_section
             return TRIVET_ERR_PORT;
         }
         if (ports[i].has_perm > 1 || (ports[i].has_perm == 1 && !is_permutation(&ports[i], tensor->rank))) {
+            return TRIVET_ERR_PORT;
+        }
+        if (!has_range(&ports[i], tensor, are_inputs)) {
             return TRIVET_ERR_PORT;
         }
         if (!is_name(model, ports[i].name)) {

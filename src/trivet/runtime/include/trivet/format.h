@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define TRIVET_MAGIC 1397901140u
-#define TRIVET_FORMAT_VERSION 1u
+#define TRIVET_FORMAT_VERSION 2u
 #define TRIVET_ALIGNMENT 16u
 #define TRIVET_NONE 4294967295u
 #define TRIVET_EXTERNAL 4294967295u
@@ -41,8 +41,8 @@
     X(steps, 44u) \
     X(streams, 12u) \
     X(stages, 8u) \
-    X(inputs, 28u) \
-    X(outputs, 28u) \
+    X(inputs, 36u) \
+    X(outputs, 36u) \
     X(states, 8u) \
     X(params, 1u) \
     X(constants, 1u) \
@@ -160,17 +160,19 @@ typedef struct trivet_stage_record {
 } trivet_stage_record;
 typedef char trivet_stage_record_is_packed[sizeof(trivet_stage_record) == 8 ? 1 : -1];
 
-/* An input or output of the plan. */
+/* An input or output of the plan. A run refuses an input that holds what it does not accept. */
 typedef struct trivet_port_record {
     uint32_t tensor; /* where the array lies, in storage order */
     uint32_t name; /* offset into names */
     float scale; /* real = scale * (stored - zero_point); 0: not quantized */
     int32_t zero_point; /* stored integer that means 0 */
+    int32_t lowest; /* least value that an i32 input accepts; -2^31 in every other port */
+    int32_t highest; /* greatest value that an i32 input accepts; 2^31 - 1 in every other port */
     uint8_t has_perm; /* 1: model array = storage array transposed by perm */
     uint8_t perm[8]; /* storage axis of each model axis */
-    uint8_t reserved_25[3];
+    uint8_t reserved_33[3];
 } trivet_port_record;
-typedef char trivet_port_record_is_packed[sizeof(trivet_port_record) == 28 ? 1 : -1];
+typedef char trivet_port_record_is_packed[sizeof(trivet_port_record) == 36 ? 1 : -1];
 
 /* What survives a run; the plan's own steps write its next value. */
 typedef struct trivet_state_record {

@@ -27,7 +27,8 @@
     X(ERR_MEMORY, "the memory provided is too small") \
     X(ERR_UNBOUND, "no memory was bound to the plan") \
     X(ERR_STOPPED, "the caller's observer stopped the run") \
-    X(ERR_VALUE, "an operand of the run holds an index that is out of range")
+    X(ERR_VALUE, "an operand of the run holds an index that is out of range") \
+    X(ERR_RANGE, "an input holds a value that the plan does not accept")
 
 typedef enum trivet_status {
 #define TRIVET_STATUS_ENUM(name, text) TRIVET_##name,

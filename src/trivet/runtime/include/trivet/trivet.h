@@ -57,6 +57,8 @@ typedef struct trivet_port {
     const uint32_t *shape;
     float scale;          /* real = scale * (stored - zero_point); 0: not quantized */
     int32_t zero_point;
+    int32_t lowest;       /* what an i32 input may hold: trivet_run refuses anything else */
+    int32_t highest;
     const uint8_t *perm;  /* NULL: the model's axes are the storage's */
 } trivet_port;
 
@@ -85,7 +87,7 @@ trivet_status trivet_output(const trivet_model *model, uint32_t index, trivet_po
 trivet_status trivet_set_input(trivet_model *model, uint32_t index, const void *data, size_t bytes);
 trivet_status trivet_get_output(const trivet_model *model, uint32_t index, void *data, size_t bytes);
 
-/* One inference. */
+/* One inference. TRIVET_ERR_RANGE, before anything is computed: an input holds a value that the plan does not accept. */
 trivet_status trivet_run(trivet_model *model);
 
 /* NULL: no observer. */
