@@ -10,7 +10,7 @@ import numpy as np
 from trivet.backends.target import Runnable, RunOptions
 from trivet.driver import read_artifact
 from trivet.errors import InvalidModel
-from trivet.interp import to_model, to_storage
+from trivet.interp import check_accepted, to_model, to_storage
 from trivet.ir.graph import Port
 from trivet.ir.op import Array
 from trivet.passes.traces import random_array
@@ -36,7 +36,8 @@ class Simulated:
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Outputs for inputs, in the model's own shapes; states live on from run to run.
 
-        Raises: CompileError where an input has the wrong shape or type, or the machine traps.
+        Raises: CompileError where an input has the wrong shape or type, or a value that its port does not accept, or
+        the machine traps.
         """
         if len(inputs) != len(self.input_ports):
             raise InvalidModel(f"the artifact has {len(self.input_ports)} inputs, got {len(inputs)}")
@@ -44,6 +45,7 @@ class Simulated:
             if array.shape != port.type.shape or array.dtype != port.type.dtype.numpy:
                 wanted = f"{port.type.dtype.name}{list(port.type.shape)}"
                 raise InvalidModel(f"input '{port.name}' is {wanted}, got {array.dtype}{list(array.shape)}")
+            check_accepted(port.name, array, port.accepts)
         stored = [to_storage(array, port) for array, port in zip(inputs, self.input_ports, strict=True)]
         outputs = self._runnable.run(stored)
         return [to_model(array, port) for array, port in zip(outputs, self.output_ports, strict=True)]
@@ -53,9 +55,9 @@ class Simulated:
         self._runnable.reset()
 
     def random_inputs(self, seed: int) -> list[Array]:
-        """Integers over the whole range of their type, floats standard normal, in the model's own shapes."""
+        """Integers over all that the port accepts, floats standard normal, in the model's own shapes."""
         rng = np.random.default_rng(seed)
-        return [random_array(port.type, rng) for port in self.input_ports]
+        return [random_array(port.type, rng, port.accepts) for port in self.input_ports]
 
     def summary(self) -> str:
         """What the last run cost, for people."""

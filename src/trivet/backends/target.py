@@ -64,7 +64,7 @@ class Runnable(Protocol):
 
     @property
     def input_ports(self) -> Sequence[Port]:
-        """What it takes, as the model declares it."""
+        """What it takes, as the model declares it, with what i32 inputs accept: the artifact must record that."""
         ...
 
     @property

@@ -11,14 +11,16 @@ import pytest
 from normal_form import normal_form
 from trivet import driver, interp
 from trivet.artifact import Artifact
-from trivet.errors import CompileError, Unsupported
+from trivet.errors import CompileError, InvalidModel, Unsupported
 from trivet.frontends.tiny.convert import parse
 from trivet.frontends.tiny.printer import print_program
 from trivet.ir.graph import Graph
 from trivet.ir.text.parser import parse_graph
 from trivet.ops import OP_BY_NAME
+from trivet.passes.catalog import LEVELS
 from trivet.passes.traces import model_inputs
 from trivet.passes.verify_each import VerifyEach
+from trivet.simulated import Simulated
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples" / "tiny").glob("*.tiny"))
 REJECTED = sorted((Path(__file__).parents[3] / "examples" / "tiny" / "rejected").glob("*.tiny"))
@@ -44,17 +46,59 @@ def test_it_prints_as_a_program_that_reads_back_as_the_same_graph(path: Path) ->
     assert print_program(parse(text, str(path))) == text
 
 
-@pytest.mark.parametrize("level", [0, 1, 2])
+def built(path: Path, target: str, level: int, directory: Path) -> Artifact | Simulated:
+    """The example as an artifact of any backend that the driver knows, ready to run."""
+    loaded = driver.load(path)
+    if target == "plan":
+        return Artifact(driver.build(loaded, driver.Settings(level=level)).data)
+    emitted = driver.build_for_machine(loaded, driver.Settings(level=level, target=target))
+    for suffix, data in emitted.files.items():
+        (directory / f"made{suffix}").write_bytes(data)
+    return Simulated(directory / f"made{next(iter(emitted.files))}")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("target", driver.BACKENDS)
 @pytest.mark.parametrize("path", EXAMPLES, ids=name)
-def test_its_plan_computes_what_the_oracle_does(path: Path, level: int) -> None:
+def test_every_target_computes_what_the_oracle_does(path: Path, target: str, level: int, tmp_path: Path) -> None:
     graph = load(path)
-    compiled = driver.build(driver.load(path), driver.Settings(level=level))
-    artifact = Artifact(compiled.data)
+    try:
+        artifact = built(path, target, level, tmp_path)
+    except CompileError as refusal:
+        assert target != "plan" and f"{path}:" in str(refusal), "a machine says which operator it does not run"
+        pytest.skip(str(refusal))
     for invocations in model_inputs(graph, 1):
         for arrays in invocations:
             expected, _ = interp.run(graph, arrays)
             for wanted, actual in zip(expected, artifact.run(arrays), strict=True):
                 np.testing.assert_array_equal(actual, wanted)
+
+
+@pytest.mark.parametrize("target", driver.BACKENDS)
+def test_every_target_takes_most_examples(target: str) -> None:
+    settings = driver.Settings(target=target)
+    refused = 0
+    for path in EXAMPLES:
+        try:
+            driver.optimize(load(path), settings, legalize=driver.legalization(settings))
+        except CompileError:
+            refused += 1
+    assert refused <= len(EXAMPLES) // 2
+
+
+@pytest.mark.parametrize("target", driver.BACKENDS)
+def test_every_target_refuses_an_input_outside_of_the_stated_range(target: str, tmp_path: Path) -> None:
+    path = EXAMPLES[0].parent / "wide_inputs.tiny"
+    try:
+        artifact = built(path, target, 1, tmp_path)
+    except CompileError as refusal:
+        pytest.skip(str(refusal))
+    x = np.full((3, 8), 1 << 20, np.int32)
+    artifact.run([x])
+    for value in ((1 << 20) + 1, -(1 << 20) - 1):
+        x[2, 5] = value
+        with pytest.raises(InvalidModel, match=rf"'x' holds {value} at \[2, 5\]"):
+            artifact.run([x])
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=name)
@@ -68,10 +112,18 @@ def test_an_optimized_program_prints_as_one_that_computes_the_same(path: Path) -
                 np.testing.assert_array_equal(actual, wanted)
 
 
+@pytest.mark.parametrize("target", driver.BACKENDS)
 @pytest.mark.parametrize("path", EXAMPLES, ids=name)
-def test_watching_every_pass_takes_less_than_a_second(path: Path) -> None:
+def test_watching_every_pass_takes_less_than_a_second(path: Path, target: str) -> None:
+    settings = driver.Settings(target=target)
     start = time.process_time()
-    driver.optimize(load(path), driver.Settings(), [VerifyEach()], driver.legalization("plan"))
+    try:
+        if target == "plan":
+            driver.optimize(load(path), settings, [VerifyEach()], driver.legalization(settings))
+        else:
+            driver.build_for_machine(driver.load(path), settings, [VerifyEach()])
+    except CompileError as refusal:
+        assert target != "plan", refusal
     assert time.process_time() - start < 1.0
 
 
