@@ -1,0 +1,1 @@
+"""The tiny GPU: a SIMT machine with eight registers a thread, its assembly, and a simulator of it."""
