@@ -25,6 +25,16 @@ def test_strict_build(name: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler: apt-get install g++")
+def test_portable_kernels_are_cpp_too(tmp_path: Path) -> None:
+    """Projects in C++ may compile them as such."""
+    sources = [str(s) for s in (RUNTIME / "src/kernels").glob("*.c") if s.name not in X86_ALONE]
+    flags = "-std=c++17 -x c++ -fsyntax-only -DTRIVET_PORTABLE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
+    command = ["g++", *flags.split(), "-Wno-missing-field-initializers", f"-I{RUNTIME / 'include'}", *sources]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_x86_files_are_known() -> None:
     """What is not portable is in these files, and is empty elsewhere."""
     found = [

@@ -59,7 +59,8 @@ def format_header() -> str:
     }  # fmt: skip
     lines = [f"#define TRIVET_{name} {value}u" for name, value in constants.items()]
     lines += [f"#define TRIVET_{dtype.name.upper()} {code}u" for dtype, code in f.DTYPES.items()]
-    sizes = ", ".join(f"[{code}] = {dtype.size_bytes(1)}" for dtype, code in f.DTYPES.items())
+    assert [*f.DTYPES.values()] == [*range(1, len(f.DTYPES) + 1)], "the table of sizes has no gaps"
+    sizes = ", ".join(["0", *(str(dtype.size_bytes(1)) for dtype in f.DTYPES)])
     lines.append(f"#define TRIVET_DTYPE_BYTES {{{sizes}}}")
     lines.append("#define TRIVET_SECTIONS(X) \\")
     lines += [f"    X({s.name}, {s.item_bytes}u) \\" for s in f.SECTIONS]

@@ -35,7 +35,7 @@ static extent rows_extent(const trivet_tensor_record *tensor, trivet_image image
 
 /* What a firing writes shares no bytes with what it reads, or is exactly that (in place). */
 static trivet_status prove_firing(void *context, uint32_t index, trivet_firing firing) {
-    const trivet_model *model = context;
+    const trivet_model *model = (const trivet_model *)context;
     const trivet_step_record *step = &trivet_steps(model)[index];
     bool accumulates = (step->flags & TRIVET_STEP_ACCUMULATES) != 0;
     if (accumulates && firing.row + firing.rows < trivet_step_height(model, step)) {
@@ -94,7 +94,7 @@ trivet_status trivet_bind(trivet_model *model, const trivet_memory *memories, ui
         if (memories[i].bytes < trivet_region_bytes(model, i)) {
             return TRIVET_ERR_MEMORY;
         }
-        model->memory[i] = memories[i].data;
+        model->memory[i] = (uint8_t *)memories[i].data;
     }
     trivet_status status = prove_streams(model);
     if (status != TRIVET_OK) {

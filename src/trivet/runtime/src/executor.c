@@ -27,7 +27,7 @@ static trivet_status notify(const execution *run, uint32_t index, trivet_firing 
 }
 
 static trivet_status fire(void *context, uint32_t index, trivet_firing firing) {
-    const execution *run = context;
+    const execution *run = (const execution *)context;
     const trivet_model *model = run->model;
     const trivet_step_record *step = &trivet_steps(model)[index];
     trivet_view views[TRIVET_MAX_OPERANDS];

@@ -154,7 +154,7 @@ static bool has_range(const trivet_port_record *port, const trivet_tensor_record
 }
 
 static trivet_status check_ports(const trivet_model *model, const trivet_section *section, bool are_inputs) {
-    const trivet_port_record *ports = (const void *)(model->plan + section->offset);
+    const trivet_port_record *ports = (const trivet_port_record *)(const void *)(model->plan + section->offset);
     for (uint32_t i = 0; i < section->count; i++) {
         if (!is_whole(model, ports[i].tensor)) {
             return TRIVET_ERR_PORT;
@@ -225,10 +225,10 @@ trivet_status trivet_open(trivet_model *model, const void *plan, size_t plan_byt
     if (plan_bytes < sizeof(trivet_header_record)) {
         return TRIVET_ERR_TRUNCATED;
     }
-    const trivet_header_record *header = plan;
-    trivet_model opened = {.plan = plan, .header = header};
+    const trivet_header_record *header = (const trivet_header_record *)plan;
+    trivet_model opened = {.plan = (const uint8_t *)plan, .header = header};
     trivet_status status = check_header(header, plan_bytes);
-    status = status != TRIVET_OK ? status : check_sum(plan, header);
+    status = status != TRIVET_OK ? status : check_sum((const uint8_t *)plan, header);
     status = status != TRIVET_OK ? status : check_sections(header);
     status = status != TRIVET_OK ? status : check_plan(&opened);
     if (status == TRIVET_OK) {

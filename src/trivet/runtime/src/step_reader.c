@@ -129,7 +129,7 @@ static bool is_streamed(const trivet_model *model, const trivet_step_record *ste
 }
 
 static bool has_blobs(const trivet_model *model, const trivet_step_record *step, const trivet_kernel *kernel) {
-    const uint32_t *words = trivet_params(model, step);
+    const uint32_t *words = (const uint32_t *)trivet_params(model, step);
     for (uint32_t word = 0; word < 32 && word < kernel->params_bytes / 4; word++) {
         if ((kernel->blobs >> word & 1u) == 0) {
             continue;

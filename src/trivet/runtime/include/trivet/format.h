@@ -31,7 +31,7 @@
 #define TRIVET_F32 10u
 #define TRIVET_F64 11u
 #define TRIVET_BOOL 12u
-#define TRIVET_DTYPE_BYTES {[1] = 1, [2] = 1, [3] = 2, [4] = 2, [5] = 4, [6] = 4, [7] = 8, [8] = 8, [9] = 2, [10] = 4, [11] = 8, [12] = 1}
+#define TRIVET_DTYPE_BYTES {0, 1, 1, 2, 2, 4, 4, 8, 8, 2, 4, 8, 1}
 #define TRIVET_SECTIONS(X) \
     X(regions, 12u) \
     X(dims, 4u) \

@@ -28,7 +28,7 @@ FLOAT_PAIRS(powers, powf(x, z))
 static const trivet_pairs_fn MODES[] = {sums, differences, products, quotients, squares, larger, smaller, powers};
 
 trivet_status trivet_arithmetic_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_arithmetic_f32_record *p = call->params;
+    const trivet_arithmetic_f32_record *p = (const trivet_arithmetic_f32_record *)call->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     const trivet_pair_bytes bytes = {sizeof(float), sizeof(float), sizeof(float)};
     const bounds limits = {p->lo, p->hi};
@@ -37,7 +37,7 @@ trivet_status trivet_arithmetic_f32_run(const trivet_call *call, uint32_t row, u
 }
 
 trivet_status trivet_arithmetic_f32_check(const trivet_check *check) {
-    const trivet_arithmetic_f32_record *p = check->params;
+    const trivet_arithmetic_f32_record *p = (const trivet_arithmetic_f32_record *)check->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     TRIVET_REQUIRE(p->mode < sizeof MODES / sizeof *MODES);
     TRIVET_REQUIRE(trivet_broadcast_is_sound(&bc, check, TRIVET_F32, TRIVET_F32, TRIVET_F32));

@@ -44,14 +44,14 @@ static inline int16_t real(const trivet_arithmetic_i16_record *p, int16_t x, int
     return steps > 1e6f ? (int16_t)p->hi : within((int64_t)steps + p->zero, p->lo, p->hi);
 }
 
-#define PARAMS const trivet_arithmetic_i16_record *p = context
+#define PARAMS const trivet_arithmetic_i16_record *p = (const trivet_arithmetic_i16_record *)context
 TRIVET_PAIRS(exact_pairs, int16_t, int16_t, int16_t, PARAMS, exact(p, x, z))
 TRIVET_PAIRS(real_pairs, int16_t, int16_t, int16_t, PARAMS, real(p, x, z))
 TRIVET_PAIRS(larger_pairs, int16_t, int16_t, int16_t, (void)0, x > z ? x : z)
 TRIVET_PAIRS(smaller_pairs, int16_t, int16_t, int16_t, (void)0, x < z ? x : z)
 
 trivet_status trivet_arithmetic_i16_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_arithmetic_i16_record *p = call->params;
+    const trivet_arithmetic_i16_record *p = (const trivet_arithmetic_i16_record *)call->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     const trivet_pair_bytes bytes = {2, 2, 2};
     trivet_pairs_fn pairs = p->a_scale > 0.0f ? real_pairs : exact_pairs;
@@ -69,7 +69,7 @@ static bool shift_is_sound(int32_t shift) { return shift >= -31 && shift <= 30; 
 static bool scale_is_sound(float scale) { return scale >= 0.0f && scale <= 1e30f; }
 
 trivet_status trivet_arithmetic_i16_check(const trivet_check *check) {
-    const trivet_arithmetic_i16_record *p = check->params;
+    const trivet_arithmetic_i16_record *p = (const trivet_arithmetic_i16_record *)check->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     TRIVET_REQUIRE(trivet_broadcast_is_sound(&bc, check, TRIVET_I16, TRIVET_I16, TRIVET_I16));
     TRIVET_REQUIRE(p->mode < MODES && p->left <= 15 && p->lo <= p->hi && is_stored(p->lo) && is_stored(p->hi));
@@ -91,14 +91,14 @@ static void leaky_relu(const trivet_leaky_relu_i16_record *p, const int16_t *x, 
 
 trivet_status trivet_leaky_relu_i16_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     for (uint32_t r = row; r < row + rows; r++) {
-        leaky_relu(call->params, (const int16_t *)(const void *)trivet_row(&call->inputs[0], r),
+        leaky_relu((const trivet_leaky_relu_i16_record *)call->params, (const int16_t *)(const void *)trivet_row(&call->inputs[0], r),
                    (int16_t *)(void *)trivet_row(&call->outputs[0], r), call->outputs[0].row_bytes / 2);
     }
     return TRIVET_OK;
 }
 
 trivet_status trivet_leaky_relu_i16_check(const trivet_check *check) {
-    const trivet_leaky_relu_i16_record *p = check->params;
+    const trivet_leaky_relu_i16_record *p = (const trivet_leaky_relu_i16_record *)check->params;
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates);
     TRIVET_REQUIRE(check->inputs[0].dtype == TRIVET_I16 && check->outputs[0].dtype == TRIVET_I16);
     TRIVET_REQUIRE(trivet_same_shape(&check->inputs[0], &check->outputs[0]));

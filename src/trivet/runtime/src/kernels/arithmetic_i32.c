@@ -7,7 +7,7 @@ enum { SUM = 0 };
 
 /* Unsigned arithmetic wraps; the conversion back is modulo 2^32 on every machine that has int32_t. */
 #define INTEGER_PAIRS(name, A, B, expression)                                        \
-    TRIVET_PAIRS(name, A, B, int32_t, const trivet_arithmetic_i32_record *p = context, \
+    TRIVET_PAIRS(name, A, B, int32_t, const trivet_arithmetic_i32_record *p = (const trivet_arithmetic_i32_record *)context, \
                  trivet_clamp((int32_t)(expression), p->lo, p->hi))
 
 static uint32_t quotient(int32_t a, int32_t b) {
@@ -38,15 +38,15 @@ static trivet_pairs_fn chosen(const trivet_arithmetic_i32_record *p) {
 }
 
 trivet_status trivet_arithmetic_i32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_arithmetic_i32_record *p = call->params;
+    const trivet_arithmetic_i32_record *p = (const trivet_arithmetic_i32_record *)call->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
-    const trivet_pair_bytes bytes = {p->a_narrow ? 1 : 4, p->b_narrow ? 1 : 4, 4};
+    const trivet_pair_bytes bytes = {p->a_narrow ? 1u : 4u, p->b_narrow ? 1u : 4u, 4};
     trivet_broadcast_run(&bc, call, row, rows, bytes, chosen(p), p);
     return TRIVET_OK;
 }
 
 trivet_status trivet_arithmetic_i32_check(const trivet_check *check) {
-    const trivet_arithmetic_i32_record *p = check->params;
+    const trivet_arithmetic_i32_record *p = (const trivet_arithmetic_i32_record *)check->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     TRIVET_REQUIRE(p->mode < sizeof MODES / sizeof *MODES && p->lo <= p->hi);
     TRIVET_REQUIRE(p->mode == SUM || (!p->a_narrow && !p->b_narrow));

@@ -17,7 +17,7 @@ static uint64_t quotient(int64_t a, int64_t b) {
 }
 
 #define INTEGER_PAIRS(name, expression) \
-    TRIVET_PAIRS(name, int64_t, int64_t, int64_t, const int64_t *limits = context, within(limits, (int64_t)(expression)))
+    TRIVET_PAIRS(name, int64_t, int64_t, int64_t, const int64_t *limits = (const int64_t *)context, within(limits, (int64_t)(expression)))
 
 INTEGER_PAIRS(sums, (uint64_t)x + (uint64_t)z)
 INTEGER_PAIRS(differences, (uint64_t)x - (uint64_t)z)
@@ -30,7 +30,7 @@ INTEGER_PAIRS(smaller, x < z ? x : z)
 static const trivet_pairs_fn BY_MODE[MODES] = {sums, differences, products, quotients, squares, larger, smaller};
 
 trivet_status trivet_arithmetic_i64_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_arithmetic_i64_record *p = call->params;
+    const trivet_arithmetic_i64_record *p = (const trivet_arithmetic_i64_record *)call->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     const trivet_pair_bytes bytes = {8, 8, 8};
     trivet_broadcast_run(&bc, call, row, rows, bytes, BY_MODE[p->mode], trivet_blob_data(call->constants, &p->limits));
@@ -38,7 +38,7 @@ trivet_status trivet_arithmetic_i64_run(const trivet_call *call, uint32_t row, u
 }
 
 trivet_status trivet_arithmetic_i64_check(const trivet_check *check) {
-    const trivet_arithmetic_i64_record *p = check->params;
+    const trivet_arithmetic_i64_record *p = (const trivet_arithmetic_i64_record *)check->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     TRIVET_REQUIRE(p->mode < MODES && p->limits.bytes == 2 * sizeof(int64_t));
     TRIVET_REQUIRE(trivet_broadcast_is_sound(&bc, check, TRIVET_I64, TRIVET_I64, TRIVET_I64));

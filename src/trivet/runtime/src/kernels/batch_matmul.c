@@ -94,7 +94,7 @@ static void store_s8(const trivet_batch_matmul_stored_record *p, const double *s
 
 trivet_status trivet_batch_matmul_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     (void)row, (void)rows;
-    const trivet_batch_matmul_stored_record *p = call->params;
+    const trivet_batch_matmul_stored_record *p = (const trivet_batch_matmul_stored_record *)call->params;
     const matrices m = MATRICES(p);
     const uint32_t *pairs = (const uint32_t *)(const void *)trivet_blob_data(call->constants, m.pairs);
     const double *scale = (const double *)(const void *)trivet_blob_data(call->constants, &p->scale);
@@ -117,7 +117,7 @@ static bool is_between(int32_t v, int32_t lo, int32_t hi) { return v >= lo && v 
 
 /* True iff zero points are stored values of a type whose least value is `least`, and the factor is sound. */
 static bool rescaling_is_sound(const trivet_check *check, int32_t least) {
-    const trivet_batch_matmul_stored_record *p = check->params;
+    const trivet_batch_matmul_stored_record *p = (const trivet_batch_matmul_stored_record *)check->params;
     const double *scale = (const double *)(const void *)trivet_blob_data(check->constants, &p->scale);
     int32_t most = -(least + 1);
     return is_between(p->a_zero, least, most) && is_between(p->b_zero, least, most) &&
@@ -126,7 +126,7 @@ static bool rescaling_is_sound(const trivet_check *check, int32_t least) {
 }
 
 trivet_status trivet_batch_matmul_s8_check(const trivet_check *check) {
-    const trivet_batch_matmul_stored_record *p = check->params;
+    const trivet_batch_matmul_stored_record *p = (const trivet_batch_matmul_stored_record *)check->params;
     const matrices m = MATRICES(p);
     TRIVET_REQUIRE(matrices_are_sound(check, &m, TRIVET_I8, 1) && p->inner <= MAX_INNER);
     TRIVET_REQUIRE(check->scratch_bytes / sizeof(int32_t) >= p->columns);
@@ -164,7 +164,7 @@ static void store_i16(const trivet_batch_matmul_stored_record *p, const double *
 
 trivet_status trivet_batch_matmul_i16_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     (void)row, (void)rows;
-    const trivet_batch_matmul_stored_record *p = call->params;
+    const trivet_batch_matmul_stored_record *p = (const trivet_batch_matmul_stored_record *)call->params;
     const matrices m = MATRICES(p);
     const uint32_t *pairs = (const uint32_t *)(const void *)trivet_blob_data(call->constants, m.pairs);
     const double *scale = (const double *)(const void *)trivet_blob_data(call->constants, &p->scale);
@@ -184,7 +184,7 @@ trivet_status trivet_batch_matmul_i16_run(const trivet_call *call, uint32_t row,
 }
 
 trivet_status trivet_batch_matmul_i16_check(const trivet_check *check) {
-    const trivet_batch_matmul_stored_record *p = check->params;
+    const trivet_batch_matmul_stored_record *p = (const trivet_batch_matmul_stored_record *)check->params;
     const matrices m = MATRICES(p);
     TRIVET_REQUIRE(matrices_are_sound(check, &m, TRIVET_I16, 2) && p->inner <= MAX_INNER);
     TRIVET_REQUIRE(check->scratch_bytes / sizeof(int64_t) >= p->columns);
@@ -216,7 +216,7 @@ static void row_f32(const trivet_batch_matmul_f32_record *p, const float *a, con
 
 trivet_status trivet_batch_matmul_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     (void)row, (void)rows;
-    const trivet_batch_matmul_f32_record *p = call->params;
+    const trivet_batch_matmul_f32_record *p = (const trivet_batch_matmul_f32_record *)call->params;
     const matrices m = MATRICES(p);
     const uint32_t *pairs = (const uint32_t *)(const void *)trivet_blob_data(call->constants, m.pairs);
     const uint8_t *a, *b;
@@ -233,7 +233,7 @@ trivet_status trivet_batch_matmul_f32_run(const trivet_call *call, uint32_t row,
 }
 
 trivet_status trivet_batch_matmul_f32_check(const trivet_check *check) {
-    const trivet_batch_matmul_f32_record *p = check->params;
+    const trivet_batch_matmul_f32_record *p = (const trivet_batch_matmul_f32_record *)check->params;
     const matrices m = MATRICES(p);
     TRIVET_REQUIRE(matrices_are_sound(check, &m, TRIVET_F32, (uint32_t)sizeof(float)));
     return TRIVET_OK;

@@ -8,11 +8,12 @@
 enum { ONE = 1024, HALF_SQUARE = 1 << 19, SQUARE_BITS = 20 };
 
 static void mix_fixed(const void *context, const trivet_corners *c, uint32_t channels, void *result) {
-    const int8_t *ul = c->upper_left, *ll = c->lower_left, *ur = c->upper_right, *lr = c->lower_right;
+    const int8_t *ul = (const int8_t *)c->upper_left, *ll = (const int8_t *)c->lower_left;
+    const int8_t *ur = (const int8_t *)c->upper_right, *lr = (const int8_t *)c->lower_right;
     const int32_t down = c->down.weight.fixed, right = c->right.weight.fixed;
     const int32_t w_ul = (ONE - down) * (ONE - right), w_ll = down * (ONE - right);
     const int32_t w_ur = (ONE - down) * right, w_lr = down * right;
-    int8_t *y = result;
+    int8_t *y = (int8_t *)result;
     (void)context;
     for (uint32_t i = 0; i < channels; i++) {
         int32_t sum = ul[i] * w_ul + ll[i] * w_ll + ur[i] * w_ur + lr[i] * w_lr;
@@ -22,7 +23,7 @@ static void mix_fixed(const void *context, const trivet_corners *c, uint32_t cha
 }
 
 trivet_status trivet_bilinear_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_bilinear_s8_record *p = call->params;
+    const trivet_bilinear_s8_record *p = (const trivet_bilinear_s8_record *)call->params;
     const trivet_taps taps = TRIVET_TAPS(p, call);
     trivet_bilinear_run(&taps, call, row, rows, 1, mix_fixed, NULL);
     return TRIVET_OK;
@@ -39,7 +40,7 @@ static bool are_small(const trivet_tap_pair *pairs, uint32_t count) {
 }
 
 trivet_status trivet_bilinear_s8_check(const trivet_check *check) {
-    const trivet_bilinear_s8_record *p = check->params;
+    const trivet_bilinear_s8_record *p = (const trivet_bilinear_s8_record *)check->params;
     const trivet_taps taps = TRIVET_TAPS(p, check);
     TRIVET_REQUIRE(trivet_taps_are_sound(&taps, check, TRIVET_I8, 1));
     TRIVET_REQUIRE(are_small(taps.rows, taps.row_count) && are_small(taps.columns, taps.column_count));
@@ -47,10 +48,11 @@ trivet_status trivet_bilinear_s8_check(const trivet_check *check) {
 }
 
 static void mix_real(const void *context, const trivet_corners *c, uint32_t channels, void *result) {
-    const trivet_bilinear_real_s8_record *p = context;
-    const int8_t *ul = c->upper_left, *ll = c->lower_left, *ur = c->upper_right, *lr = c->lower_right;
+    const trivet_bilinear_real_s8_record *p = (const trivet_bilinear_real_s8_record *)context;
+    const int8_t *ul = (const int8_t *)c->upper_left, *ll = (const int8_t *)c->lower_left;
+    const int8_t *ur = (const int8_t *)c->upper_right, *lr = (const int8_t *)c->lower_right;
     const float down = c->down.weight.real, right = c->right.weight.real;
-    int8_t *y = result;
+    int8_t *y = (int8_t *)result;
     for (uint32_t i = 0; i < channels; i++) {
         float mean = (float)(ul[i] - p->zero) * (1.0f - down) * (1.0f - right);
         mean += (float)(ll[i] - p->zero) * down * (1.0f - right);
@@ -62,7 +64,7 @@ static void mix_real(const void *context, const trivet_corners *c, uint32_t chan
 }
 
 trivet_status trivet_bilinear_real_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_bilinear_real_s8_record *p = call->params;
+    const trivet_bilinear_real_s8_record *p = (const trivet_bilinear_real_s8_record *)call->params;
     const trivet_taps taps = TRIVET_TAPS(p, call);
     trivet_bilinear_run(&taps, call, row, rows, 1, mix_real, p);
     return TRIVET_OK;
@@ -79,7 +81,7 @@ static bool are_weights(const trivet_tap_pair *pairs, uint32_t count) {
 }
 
 trivet_status trivet_bilinear_real_s8_check(const trivet_check *check) {
-    const trivet_bilinear_real_s8_record *p = check->params;
+    const trivet_bilinear_real_s8_record *p = (const trivet_bilinear_real_s8_record *)check->params;
     const trivet_taps taps = TRIVET_TAPS(p, check);
     TRIVET_REQUIRE(trivet_taps_are_sound(&taps, check, TRIVET_I8, 1));
     TRIVET_REQUIRE(p->zero >= -128 && p->zero <= 127);

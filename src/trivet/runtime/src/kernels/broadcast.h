@@ -36,9 +36,9 @@ bool trivet_broadcast_is_sound(const trivet_broadcast *broadcast, const trivet_c
 #define TRIVET_PAIRS(name, A, B, Y, setup, expression)                                                               \
     static void name(const void *context, const void *pa, uint32_t a_step, const void *pb, uint32_t b_step, void *py, \
                      uint32_t count) {                                                                               \
-        const A *a = pa;                                                                                             \
-        const B *b = pb;                                                                                             \
-        Y *y = py;                                                                                                   \
+        const A *a = (const A *)pa;                                                                                             \
+        const B *b = (const B *)pb;                                                                                             \
+        Y *y = (Y *)py;                                                                                                   \
         setup;                                                                                                       \
         (void)context;                                                                                               \
         if (a_step != 0 && b_step != 0) {                                                                            \

@@ -34,13 +34,14 @@ static int64_t truncated(uint32_t dtype, double v) {
     static const struct {
         double lo, over;
     } LIMITS[] = {
-        [TRIVET_I8] = {-128.0, 128.0},
-        [TRIVET_U8] = {0.0, 256.0},
-        [TRIVET_I16] = {-32768.0, 32768.0},
-        [TRIVET_U16] = {0.0, 65536.0},
-        [TRIVET_I32] = {-2147483648.0, 2147483648.0},
-        [TRIVET_U32] = {0.0, 4294967296.0},
-        [TRIVET_I64] = {-9223372036854775808.0, 9223372036854775808.0},
+        {0.0, 0.0}, /* no element type has the code 0 */
+        /* I8 */ {-128.0, 128.0},
+        /* U8 */ {0.0, 256.0},
+        /* I16 */ {-32768.0, 32768.0},
+        /* U16 */ {0.0, 65536.0},
+        /* I32 */ {-2147483648.0, 2147483648.0},
+        /* U32 */ {0.0, 4294967296.0},
+        /* I64 */ {-9223372036854775808.0, 9223372036854775808.0},
     };
     if (!(v > LIMITS[dtype].lo)) {
         return dtype == TRIVET_I64 ? INT64_MIN : (int64_t)LIMITS[dtype].lo;
@@ -67,7 +68,7 @@ static void cast_reals(uint32_t from, uint32_t to, const void *x, void *y, uint3
 }
 
 trivet_status trivet_cast_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_cast_record *p = call->params;
+    const trivet_cast_record *p = (const trivet_cast_record *)call->params;
     const trivet_view *to = &call->outputs[0];
     while (rows > 0) {
         uint32_t run = trivet_contiguous_rows(&call->inputs[0], row, trivet_contiguous_rows(to, row, rows));
@@ -92,7 +93,7 @@ static bool is_castable(uint32_t dtype) {
 }
 
 trivet_status trivet_cast_check(const trivet_check *check) {
-    const trivet_cast_record *p = check->params;
+    const trivet_cast_record *p = (const trivet_cast_record *)check->params;
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates);
     TRIVET_REQUIRE(is_castable(p->from) && is_castable(p->to));
     TRIVET_REQUIRE(check->inputs[0].dtype == p->from && check->outputs[0].dtype == p->to);

@@ -24,7 +24,7 @@ static const trivet_pairs_fn WORDS[RELATIONS] = NAMES(int32_t);
 static const trivet_pairs_fn LONG_WORDS[RELATIONS] = NAMES(int64_t);
 
 trivet_status trivet_compare_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_compare_record *p = call->params;
+    const trivet_compare_record *p = (const trivet_compare_record *)call->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     const uint32_t width = p->dtype == TRIVET_I64 ? 8 : 4;
     const trivet_pair_bytes bytes = {width, width, 1};
@@ -34,7 +34,7 @@ trivet_status trivet_compare_run(const trivet_call *call, uint32_t row, uint32_t
 }
 
 trivet_status trivet_compare_check(const trivet_check *check) {
-    const trivet_compare_record *p = check->params;
+    const trivet_compare_record *p = (const trivet_compare_record *)check->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     TRIVET_REQUIRE(p->dtype == TRIVET_F32 || p->dtype == TRIVET_I32 || p->dtype == TRIVET_I64);
     TRIVET_REQUIRE(p->relation < RELATIONS);
@@ -48,14 +48,14 @@ typedef struct ranks {
 
 #define RANKED(name, T, relation_of_ranks)                                                                 \
     static inline bool name##_ranks(uint16_t x, uint16_t z) { return relation_of_ranks; }                  \
-    TRIVET_PAIRS(name##_bytes, uint8_t, uint8_t, uint8_t, const ranks *r = context, name##_ranks(r->a[x], r->b[z]))
+    TRIVET_PAIRS(name##_bytes, uint8_t, uint8_t, uint8_t, const ranks *r = (const ranks *)context, name##_ranks(r->a[x], r->b[z]))
 FOR_RELATIONS(RANKED, uint8_t)
 
 static const trivet_pairs_fn BYTES[RELATIONS] = {equal_bytes,       not_equal_bytes, less_bytes,
                                                  not_greater_bytes, greater_bytes,   not_less_bytes};
 
 trivet_status trivet_compare_bytes_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_compare_bytes_record *p = call->params;
+    const trivet_compare_bytes_record *p = (const trivet_compare_bytes_record *)call->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     const trivet_pair_bytes bytes = {1, 1, 1};
     const ranks context = {(const uint16_t *)(const void *)trivet_blob_data(call->constants, &p->a_ranks),
@@ -65,7 +65,7 @@ trivet_status trivet_compare_bytes_run(const trivet_call *call, uint32_t row, ui
 }
 
 trivet_status trivet_compare_bytes_check(const trivet_check *check) {
-    const trivet_compare_bytes_record *p = check->params;
+    const trivet_compare_bytes_record *p = (const trivet_compare_bytes_record *)check->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     TRIVET_REQUIRE(p->dtype == TRIVET_I8 || p->dtype == TRIVET_U8 || p->dtype == TRIVET_BOOL);
     TRIVET_REQUIRE(p->relation < RELATIONS && p->a_ranks.bytes == 512 && p->b_ranks.bytes == 512);

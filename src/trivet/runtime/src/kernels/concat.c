@@ -15,7 +15,7 @@ static const part *parts_of(const uint8_t *constants, const trivet_blob *blob) {
 }
 
 trivet_status trivet_concat_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_concat_record *p = call->params;
+    const trivet_concat_record *p = (const trivet_concat_record *)call->params;
     const part *parts = parts_of(call->constants, &p->parts);
     const uint8_t *data = trivet_blob_data(call->constants, &p->data);
     uint32_t block_bytes = call->outputs[0].row_bytes / p->blocks;
@@ -38,7 +38,7 @@ trivet_status trivet_concat_run(const trivet_call *call, uint32_t row, uint32_t 
 }
 
 trivet_status trivet_concat_check(const trivet_check *check) {
-    const trivet_concat_record *p = check->params;
+    const trivet_concat_record *p = (const trivet_concat_record *)check->params;
     const part *parts = parts_of(check->constants, &p->parts);
     TRIVET_REQUIRE(check->output_count == 1 && !check->accumulates);
     TRIVET_REQUIRE(p->blocks >= 1 && p->parts.bytes % sizeof(part) == 0);
@@ -62,7 +62,7 @@ trivet_status trivet_concat_check(const trivet_check *check) {
 }
 
 trivet_status trivet_concat_rows_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_concat_rows_record *p = call->params;
+    const trivet_concat_rows_record *p = (const trivet_concat_rows_record *)call->params;
     const part *parts = parts_of(call->constants, &p->parts);
     const uint8_t *data = trivet_blob_data(call->constants, &p->data);
     const uint32_t row_bytes = call->outputs[0].row_bytes;
@@ -81,7 +81,7 @@ trivet_status trivet_concat_rows_run(const trivet_call *call, uint32_t row, uint
 }
 
 trivet_status trivet_concat_rows_check(const trivet_check *check) {
-    const trivet_concat_rows_record *p = check->params;
+    const trivet_concat_rows_record *p = (const trivet_concat_rows_record *)check->params;
     const part *parts = parts_of(check->constants, &p->parts);
     TRIVET_REQUIRE(check->output_count == 1 && !check->accumulates);
     TRIVET_REQUIRE(p->period >= 1 && p->parts.bytes % sizeof(part) == 0);

@@ -162,7 +162,7 @@ static uint32_t run_span(const job *j, uint32_t row, uint32_t rows) {
 }
 
 trivet_status trivet_conv_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_conv_f32_record *p = call->params;
+    const trivet_conv_f32_record *p = (const trivet_conv_f32_record *)call->params;
     job j = {p, call->constants, &call->inputs[0], &call->outputs[0], p->in_channels / p->groups,
              p->out_channels / p->groups, 0};
     j.products = (uint32_t)p->kernel_h * p->kernel_w * j.group_inputs;
@@ -179,7 +179,7 @@ trivet_status trivet_conv_f32_run(const trivet_call *call, uint32_t row, uint32_
 }
 
 trivet_status trivet_conv_f32_check(const trivet_check *check) {
-    const trivet_conv_f32_record *p = check->params;
+    const trivet_conv_f32_record *p = (const trivet_conv_f32_record *)check->params;
     const trivet_tensor_info *x = &check->inputs[0], *y = &check->outputs[0];
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates);
     TRIVET_REQUIRE(x->dtype == TRIVET_F32 && y->dtype == TRIVET_F32);
@@ -201,7 +201,7 @@ trivet_status trivet_conv_f32_check(const trivet_check *check) {
 
 /* Pixels of a depthwise row: one anywhere, or several whose windows lie inside the columns. */
 static void run_depthwise(const trivet_call *call, uint32_t oy, uint32_t ox, uint32_t pixels) {
-    const trivet_depthwise_f32_record *p = call->params;
+    const trivet_depthwise_f32_record *p = (const trivet_depthwise_f32_record *)call->params;
     const float *weights = (const float *)(const void *)trivet_blob_data(call->constants, &p->weights);
     trivet_tap_f32 taps[TRIVET_MAX_TAPS];
     trivet_depthwise_f32 g = {(const float *)(const void *)trivet_blob_data(call->constants, &p->bias), p->channels, 0,
@@ -221,7 +221,7 @@ static void run_depthwise(const trivet_call *call, uint32_t oy, uint32_t ox, uin
 }
 
 trivet_status trivet_depthwise_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_depthwise_f32_record *p = call->params;
+    const trivet_depthwise_f32_record *p = (const trivet_depthwise_f32_record *)call->params;
     trivet_range interior = trivet_interior(p->in_width, p->out_width, p->stride_w, p->pad_left,
                                             (p->kernel_w - 1u) * p->dilation_w + 1);
     for (uint32_t oy = row; oy < row + rows; oy++) {
@@ -239,7 +239,7 @@ trivet_status trivet_depthwise_f32_run(const trivet_call *call, uint32_t row, ui
 }
 
 trivet_status trivet_depthwise_f32_check(const trivet_check *check) {
-    const trivet_depthwise_f32_record *p = check->params;
+    const trivet_depthwise_f32_record *p = (const trivet_depthwise_f32_record *)check->params;
     const trivet_tensor_info *x = &check->inputs[0], *y = &check->outputs[0];
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates);
     TRIVET_REQUIRE(x->dtype == TRIVET_F32 && y->dtype == TRIVET_F32);

@@ -34,7 +34,7 @@ static void choose_segments(job *j) {
 }
 
 static void set_up(job *j, const trivet_call *call, int8_t *stack) {
-    const trivet_conv_s8_record *p = call->params;
+    const trivet_conv_s8_record *p = (const trivet_conv_s8_record *)call->params;
     j->p = p;
     j->constants = call->constants;
     j->x = &call->inputs[0];
@@ -294,7 +294,7 @@ static bool shapes_are_sound(const trivet_conv_s8_record *p, const trivet_tensor
 }
 
 trivet_status trivet_conv_s8_check(const trivet_check *check) {
-    const trivet_conv_s8_record *p = check->params;
+    const trivet_conv_s8_record *p = (const trivet_conv_s8_record *)check->params;
     const trivet_requant_fields fields = TRIVET_REQUANT_FIELDS(p, check->constants);
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates);
     TRIVET_REQUIRE(shapes_are_sound(p, &check->inputs[0], &check->outputs[0]));

@@ -70,7 +70,7 @@ static void run_row(const job *j, uint32_t oy, uint32_t group) {
 }
 
 trivet_status trivet_conv_transpose_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_conv_transpose_f32_record *p = call->params;
+    const trivet_conv_transpose_f32_record *p = (const trivet_conv_transpose_f32_record *)call->params;
     const trivet_view *x = &call->inputs[0], *y = &call->outputs[0];
     job j = {p, call->constants, x, y, p->in_channels / p->groups, p->out_channels / p->groups,
              {x->height, y->height, p->kernel_h, p->stride_h, p->dilation_h, p->pad_top},
@@ -84,7 +84,7 @@ trivet_status trivet_conv_transpose_f32_run(const trivet_call *call, uint32_t ro
 }
 
 trivet_status trivet_conv_transpose_f32_check(const trivet_check *check) {
-    const trivet_conv_transpose_f32_record *p = check->params;
+    const trivet_conv_transpose_f32_record *p = (const trivet_conv_transpose_f32_record *)check->params;
     const trivet_tensor_info *x = &check->inputs[0], *y = &check->outputs[0];
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates);
     TRIVET_REQUIRE(x->dtype == TRIVET_F32 && y->dtype == TRIVET_F32);

@@ -34,7 +34,7 @@ typedef struct place {
 static uint32_t steps_of(uint32_t bytes) { return (bytes + 3) / 4; }
 
 static void set_up(job *j, const trivet_call *call, int8_t *stack) {
-    const trivet_conv_transpose_s8_record *p = call->params;
+    const trivet_conv_transpose_s8_record *p = (const trivet_conv_transpose_s8_record *)call->params;
     j->p = p;
     j->constants = call->constants;
     j->x = &call->inputs[0];
@@ -154,7 +154,7 @@ trivet_status trivet_conv_transpose_s8_run(const trivet_call *call, uint32_t row
 }
 
 trivet_status trivet_conv_transpose_s8_check(const trivet_check *check) {
-    const trivet_conv_transpose_s8_record *p = check->params;
+    const trivet_conv_transpose_s8_record *p = (const trivet_conv_transpose_s8_record *)check->params;
     const trivet_tensor_info *x = &check->inputs[0], *y = &check->outputs[0];
     const trivet_requant_fields fields = TRIVET_REQUANT_FIELDS(p, check->constants);
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates);

@@ -228,7 +228,7 @@ static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uin
         }
         for (t.row = 0; t.row < g->rows; t.row++) {
             for (t.pixel = 0; t.pixel < pixels; t.pixel += PIXELS) {
-                t.pixels = pixels - t.pixel < PIXELS ? pixels - t.pixel : PIXELS;
+                t.pixels = pixels - t.pixel < PIXELS ? pixels - t.pixel : (uint32_t)PIXELS;
                 gemm_tile(g, segments, &t, &c, out, out_stride);
                 c.has_weights = g->segment_count * g->segment_steps <= TRIVET_CHUNK_STEPS;
             }
@@ -239,7 +239,8 @@ static void gemm(const trivet_gemm_s8 *g, const trivet_segment_s8 *segments, uin
 enum { CHANNELS = 64 }; /* of a depthwise block */
 
 /* Adds the products of one tap. A count that compilers do not know keeps them from building vectors byte by byte. */
-static void add_tap(uint32_t *restrict sums, const int8_t *restrict x, const int8_t *restrict w, int16_t zero,
+static void add_tap(uint32_t *TRIVET_RESTRICT sums, const int8_t *TRIVET_RESTRICT x,
+                    const int8_t *TRIVET_RESTRICT w, int16_t zero,
                     uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         int16_t factor = (int16_t)(w[i] - zero);
@@ -270,7 +271,7 @@ static void depthwise(const trivet_depthwise_s8 *g, const int8_t *const *taps, u
         for (uint32_t p = 0; p < pixels; p++, out += g->channels) {
             for (uint32_t channel = 0; channel < g->channels; channel += CHANNELS) {
                 uint32_t left = g->channels - channel;
-                depthwise_block(g, taps, p, channel, left < CHANNELS ? left : CHANNELS, out);
+                depthwise_block(g, taps, p, channel, left < CHANNELS ? left : (uint32_t)CHANNELS, out);
             }
         }
     }

@@ -10,6 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Pointers that nothing else in the function reaches; C++ has no word for it. */
+#ifdef __cplusplus
+#define TRIVET_RESTRICT __restrict
+#else
+#define TRIVET_RESTRICT restrict
+#endif
+
 /* Output channels of a full block of packed weights. */
 #define TRIVET_LANES 16u
 

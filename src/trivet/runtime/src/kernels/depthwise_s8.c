@@ -27,7 +27,7 @@ typedef struct job {
 } job;
 
 static void set_up(job *j, const trivet_call *call, int8_t *stack) {
-    const trivet_depthwise_s8_record *p = call->params;
+    const trivet_depthwise_s8_record *p = (const trivet_depthwise_s8_record *)call->params;
     const trivet_requant_fields fields = TRIVET_REQUANT_FIELDS(p, call->constants);
     j->p = p;
     j->x = &call->inputs[0];
@@ -154,7 +154,7 @@ trivet_status trivet_depthwise_s8_run(const trivet_call *call, uint32_t row, uin
 }
 
 trivet_status trivet_depthwise_s8_check(const trivet_check *check) {
-    const trivet_depthwise_s8_record *p = check->params;
+    const trivet_depthwise_s8_record *p = (const trivet_depthwise_s8_record *)check->params;
     const trivet_tensor_info *x = &check->inputs[0], *y = &check->outputs[0];
     const trivet_requant_fields fields = TRIVET_REQUANT_FIELDS(p, check->constants);
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates);

@@ -14,7 +14,7 @@ static const void *operand(const trivet_call *call, const trivet_blob *blob, uin
 }
 
 trivet_status trivet_matmul_i32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_matmul_i32_record *p = call->params;
+    const trivet_matmul_i32_record *p = (const trivet_matmul_i32_record *)call->params;
     uint32_t next = 0;
     const void *a = operand(call, &p->a, &next);
     const void *b = operand(call, &p->b, &next);
@@ -49,7 +49,7 @@ static bool operand_is_sound(const trivet_check *check, const trivet_blob *blob,
 }
 
 trivet_status trivet_matmul_i32_check(const trivet_check *check) {
-    const trivet_matmul_i32_record *p = check->params;
+    const trivet_matmul_i32_record *p = (const trivet_matmul_i32_record *)check->params;
     uint32_t next = 0;
     TRIVET_REQUIRE(check->output_count == 1 && check->images == 1 && !check->accumulates && p->bias_steps <= 1);
     TRIVET_REQUIRE(check->outputs[0].dtype == TRIVET_I32);
@@ -75,7 +75,7 @@ trivet_status trivet_relu_i32_run(const trivet_call *call, uint32_t row, uint32_
 }
 
 trivet_status trivet_relu_i32_check(const trivet_check *check) {
-    const trivet_relu_i32_record *p = check->params;
+    const trivet_relu_i32_record *p = (const trivet_relu_i32_record *)check->params;
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates && p->lo == 0);
     TRIVET_REQUIRE(check->inputs[0].dtype == TRIVET_I32 && check->outputs[0].dtype == TRIVET_I32);
     TRIVET_REQUIRE(trivet_same_shape(&check->inputs[0], &check->outputs[0]));

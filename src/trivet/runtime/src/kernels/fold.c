@@ -94,7 +94,7 @@ static float real_result(const trivet_fold_record *p, const axes *n, const float
 
 trivet_status trivet_fold_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     (void)row, (void)rows;
-    const trivet_fold_record *p = call->params;
+    const trivet_fold_record *p = (const trivet_fold_record *)call->params;
     const axes kept = axes_of(call->constants, &p->kept), gone = axes_of(call->constants, &p->folded);
     const uint8_t *x = call->inputs[0].data;
     uint8_t *y = call->outputs[0].data;
@@ -132,7 +132,7 @@ static bool is_ordered(uint32_t dtype) {
 }
 
 trivet_status trivet_fold_check(const trivet_check *check) {
-    const trivet_fold_record *p = check->params;
+    const trivet_fold_record *p = (const trivet_fold_record *)check->params;
     const axes kept = axes_of(check->constants, &p->kept), gone = axes_of(check->constants, &p->folded);
     uint64_t last = 0;
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates && check->images == 1);
@@ -164,7 +164,7 @@ static bool wins(const trivet_argument_record *p, const uint8_t *x, uint32_t at,
 
 trivet_status trivet_argument_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     (void)row, (void)rows;
-    const trivet_argument_record *p = call->params;
+    const trivet_argument_record *p = (const trivet_argument_record *)call->params;
     const uint8_t *x = call->inputs[0].data;
     uint8_t *y = call->outputs[0].data;
     uint32_t result = 0;
@@ -181,7 +181,7 @@ trivet_status trivet_argument_run(const trivet_call *call, uint32_t row, uint32_
 }
 
 trivet_status trivet_argument_check(const trivet_check *check) {
-    const trivet_argument_record *p = check->params;
+    const trivet_argument_record *p = (const trivet_argument_record *)check->params;
     uint32_t results = trivet_product(p->outer, p->inner);
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates && check->images == 1);
     TRIVET_REQUIRE(check->inputs[0].dtype == p->dtype && is_ordered(p->dtype) && p->extent >= 1);

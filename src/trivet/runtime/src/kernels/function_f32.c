@@ -60,7 +60,7 @@ static void map_floats(uint32_t function, float alpha, float beta, const float *
 }
 
 trivet_status trivet_function_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_function_f32_record *p = call->params;
+    const trivet_function_f32_record *p = (const trivet_function_f32_record *)call->params;
     const trivet_view *x = &call->inputs[0];
     const trivet_view *y = &call->outputs[0];
     while (rows > 0) {
@@ -74,7 +74,7 @@ trivet_status trivet_function_f32_run(const trivet_call *call, uint32_t row, uin
 }
 
 trivet_status trivet_function_f32_check(const trivet_check *check) {
-    const trivet_function_f32_record *p = check->params;
+    const trivet_function_f32_record *p = (const trivet_function_f32_record *)check->params;
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates);
     TRIVET_REQUIRE(check->inputs[0].dtype == TRIVET_F32 && check->outputs[0].dtype == TRIVET_F32);
     TRIVET_REQUIRE(trivet_same_shape(&check->inputs[0], &check->outputs[0]) && p->function < FUNCTION_COUNT);

@@ -48,7 +48,7 @@ static void find_indices(choice *c, const trivet_view *indices) {
 }
 
 trivet_status trivet_gather_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_gather_record *p = call->params;
+    const trivet_gather_record *p = (const trivet_gather_record *)call->params;
     const uint8_t *table = trivet_blob_data(call->constants, &p->table);
     choice c = CHOICE(p, call);
     (void)row, (void)rows;
@@ -57,7 +57,7 @@ trivet_status trivet_gather_run(const trivet_call *call, uint32_t row, uint32_t 
 }
 
 trivet_status trivet_gather_rows_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_gather_rows_record *p = call->params;
+    const trivet_gather_rows_record *p = (const trivet_gather_rows_record *)call->params;
     choice c = CHOICE(p, call);
     find_indices(&c, &call->inputs[1]);
     trivet_status status = TRIVET_OK;
@@ -97,7 +97,7 @@ static bool is_sound(const choice *c, const trivet_check *check, const trivet_bl
 }
 
 trivet_status trivet_gather_check(const trivet_check *check) {
-    const trivet_gather_record *p = check->params;
+    const trivet_gather_record *p = (const trivet_gather_record *)check->params;
     const choice c = CHOICE(p, check);
     const uint32_t activations = (p->table.bytes == 0 ? 1u : 0u) + (p->indices.bytes == 0 ? 1u : 0u);
     TRIVET_REQUIRE(check->input_count == activations && check->output_count == 1 && check->images == 1);
@@ -111,7 +111,7 @@ trivet_status trivet_gather_check(const trivet_check *check) {
 }
 
 trivet_status trivet_gather_rows_check(const trivet_check *check) {
-    const trivet_gather_rows_record *p = check->params;
+    const trivet_gather_rows_record *p = (const trivet_gather_rows_record *)check->params;
     const choice c = CHOICE(p, check);
     TRIVET_REQUIRE(check->input_count == (p->indices.bytes == 0 ? 2u : 1u) && check->output_count == 1);
     TRIVET_REQUIRE(p->table.bytes == 0 && check->inputs[0].height == check->outputs[0].height);

@@ -2,7 +2,7 @@
 #include "trivet/kernels/lookup.h"
 
 trivet_status trivet_lookup_s8_check(const trivet_check *check) {
-    const trivet_lookup_record *params = check->params;
+    const trivet_lookup_record *params = (const trivet_lookup_record *)check->params;
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1);
     TRIVET_REQUIRE(check->inputs[0].dtype == TRIVET_I8 && check->outputs[0].dtype == TRIVET_I8);
     TRIVET_REQUIRE(trivet_same_shape(&check->inputs[0], &check->outputs[0]));
@@ -17,7 +17,7 @@ static void map_bytes(const uint8_t *table, const uint8_t *x, uint8_t *y, uint32
 }
 
 trivet_status trivet_lookup_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_lookup_record *params = call->params;
+    const trivet_lookup_record *params = (const trivet_lookup_record *)call->params;
     const uint8_t *table = trivet_blob_data(call->constants, &params->table);
     const trivet_view *x = &call->inputs[0];
     const trivet_view *y = &call->outputs[0];

@@ -109,7 +109,7 @@ static void fill(uint8_t *target, uint32_t bytes, const uint8_t *value) {
 }
 
 trivet_status trivet_move_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_move_record *p = call->params;
+    const trivet_move_record *p = (const trivet_move_record *)call->params;
     const movement m = MOVEMENT(p, call->constants);
     const trivet_view *y = &call->outputs[0];
     (void)row, (void)rows;
@@ -130,7 +130,7 @@ static int64_t mirrored(int64_t row, int64_t height, uint32_t border) {
 }
 
 trivet_status trivet_move_rows_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_move_rows_record *p = call->params;
+    const trivet_move_rows_record *p = (const trivet_move_rows_record *)call->params;
     const movement m = MOVEMENT(p, call->constants);
     const trivet_view *x = &call->inputs[0];
     const trivet_view *y = &call->outputs[0];
@@ -192,7 +192,7 @@ static bool is_sound(const movement *m, const trivet_check *check, uint64_t sour
 }
 
 trivet_status trivet_move_check(const trivet_check *check) {
-    const trivet_move_record *p = check->params;
+    const trivet_move_record *p = (const trivet_move_record *)check->params;
     const movement m = MOVEMENT(p, check->constants);
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1);
     const trivet_tensor_info *x = &check->inputs[0];
@@ -203,7 +203,7 @@ trivet_status trivet_move_check(const trivet_check *check) {
 }
 
 trivet_status trivet_move_rows_check(const trivet_check *check) {
-    const trivet_move_rows_record *p = check->params;
+    const trivet_move_rows_record *p = (const trivet_move_rows_record *)check->params;
     const movement m = MOVEMENT(p, check->constants);
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1);
     const trivet_tensor_info *x = &check->inputs[0];

@@ -32,7 +32,7 @@ static void max_chunk(const trivet_window *w, uint32_t channel, uint32_t count, 
 }
 
 trivet_status trivet_max_pool_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_max_pool_f32_record *p = call->params;
+    const trivet_max_pool_f32_record *p = (const trivet_max_pool_f32_record *)call->params;
     float values[CHUNK];
     for (uint32_t oy = row; oy < row + rows; oy++) {
         float *out = (float *)(void *)trivet_row(&call->outputs[0], oy);
@@ -66,7 +66,7 @@ static void average_chunk(const trivet_window *w, uint32_t taps, uint32_t channe
 }
 
 trivet_status trivet_average_pool_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_average_pool_f32_record *p = call->params;
+    const trivet_average_pool_f32_record *p = (const trivet_average_pool_f32_record *)call->params;
     float values[CHUNK];
     for (uint32_t oy = row; oy < row + rows; oy++) {
         float *out = (float *)(void *)trivet_row(&call->outputs[0], oy);
@@ -85,13 +85,13 @@ trivet_status trivet_average_pool_f32_run(const trivet_call *call, uint32_t row,
 }
 
 trivet_status trivet_max_pool_f32_check(const trivet_check *check) {
-    const trivet_max_pool_f32_record *p = check->params;
+    const trivet_max_pool_f32_record *p = (const trivet_max_pool_f32_record *)check->params;
     TRIVET_CHECK_POOL(p, check, sizeof(float), TRIVET_F32);
     return TRIVET_OK;
 }
 
 trivet_status trivet_average_pool_f32_check(const trivet_check *check) {
-    const trivet_average_pool_f32_record *p = check->params;
+    const trivet_average_pool_f32_record *p = (const trivet_average_pool_f32_record *)check->params;
     TRIVET_CHECK_POOL(p, check, sizeof(float), TRIVET_F32);
     TRIVET_REQUIRE(trivet_product(p->kernel_h, p->kernel_w) <= 1u << 20);
     return TRIVET_OK;

@@ -32,7 +32,7 @@ static void max_pixel(const trivet_max_pool_s8_record *p, const trivet_window *w
 }
 
 trivet_status trivet_max_pool_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_max_pool_s8_record *p = call->params;
+    const trivet_max_pool_s8_record *p = (const trivet_max_pool_s8_record *)call->params;
     for (uint32_t oy = row; oy < row + rows; oy++) {
         int8_t *out = (int8_t *)trivet_row(&call->outputs[0], oy);
         for (uint32_t ox = 0; ox < p->out_width; ox++, out += p->channels) {
@@ -103,7 +103,7 @@ static void average_pixel(const trivet_average_pool_s8_record *p, const double *
 }
 
 trivet_status trivet_average_pool_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_average_pool_s8_record *p = call->params;
+    const trivet_average_pool_s8_record *p = (const trivet_average_pool_s8_record *)call->params;
     const double *scale = (const double *)(const void *)trivet_blob_data(call->constants, &p->scale);
     for (uint32_t oy = row; oy < row + rows; oy++) {
         int8_t *out = (int8_t *)trivet_row(&call->outputs[0], oy);
@@ -116,7 +116,7 @@ trivet_status trivet_average_pool_s8_run(const trivet_call *call, uint32_t row, 
 }
 
 trivet_status trivet_max_pool_s8_check(const trivet_check *check) {
-    const trivet_max_pool_s8_record *p = check->params;
+    const trivet_max_pool_s8_record *p = (const trivet_max_pool_s8_record *)check->params;
     TRIVET_CHECK_POOL(p, check, 1, TRIVET_I8);
     TRIVET_REQUIRE(p->lo >= -128 && p->hi <= 127);
     return TRIVET_OK;
@@ -130,7 +130,7 @@ static bool windows_touch(const trivet_average_pool_s8_record *p, uint32_t in_he
 }
 
 trivet_status trivet_average_pool_s8_check(const trivet_check *check) {
-    const trivet_average_pool_s8_record *p = check->params;
+    const trivet_average_pool_s8_record *p = (const trivet_average_pool_s8_record *)check->params;
     const double *scale = (const double *)(const void *)trivet_blob_data(check->constants, &p->scale);
     TRIVET_CHECK_POOL(p, check, 1, TRIVET_I8);
     TRIVET_REQUIRE(p->lo >= -128 && p->hi <= 127 && p->dilation_h == 1 && p->dilation_w == 1);

@@ -6,7 +6,7 @@
 TRIVET_PAIRS(prelu_floats, float, float, float, (void)0, x >= 0.0f ? x : z * x)
 
 trivet_status trivet_prelu_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_prelu_f32_record *p = call->params;
+    const trivet_prelu_f32_record *p = (const trivet_prelu_f32_record *)call->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     const trivet_pair_bytes bytes = {sizeof(float), sizeof(float), sizeof(float)};
     trivet_broadcast_run(&bc, call, row, rows, bytes, prelu_floats, p);
@@ -14,7 +14,7 @@ trivet_status trivet_prelu_f32_run(const trivet_call *call, uint32_t row, uint32
 }
 
 trivet_status trivet_prelu_f32_check(const trivet_check *check) {
-    const trivet_prelu_f32_record *p = check->params;
+    const trivet_prelu_f32_record *p = (const trivet_prelu_f32_record *)check->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     TRIVET_REQUIRE(trivet_broadcast_is_sound(&bc, check, TRIVET_F32, TRIVET_F32, TRIVET_F32));
     return TRIVET_OK;
@@ -35,11 +35,11 @@ static inline int8_t prelu_real(const trivet_prelu_s8_record *p, int8_t a, int8_
     return saturated((int64_t)trivet_round_half_even((double)(real / p->out_scale)) + p->zero);
 }
 
-TRIVET_PAIRS(prelu_q31s, int8_t, int8_t, int8_t, const trivet_prelu_s8_record *p = context, prelu_q31(p, x, z))
-TRIVET_PAIRS(prelu_reals, int8_t, int8_t, int8_t, const trivet_prelu_s8_record *p = context, prelu_real(p, x, z))
+TRIVET_PAIRS(prelu_q31s, int8_t, int8_t, int8_t, const trivet_prelu_s8_record *p = (const trivet_prelu_s8_record *)context, prelu_q31(p, x, z))
+TRIVET_PAIRS(prelu_reals, int8_t, int8_t, int8_t, const trivet_prelu_s8_record *p = (const trivet_prelu_s8_record *)context, prelu_real(p, x, z))
 
 trivet_status trivet_prelu_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_prelu_s8_record *p = call->params;
+    const trivet_prelu_s8_record *p = (const trivet_prelu_s8_record *)call->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     const trivet_pair_bytes bytes = {1, 1, 1};
     trivet_broadcast_run(&bc, call, row, rows, bytes, p->scale > 0.0f ? prelu_reals : prelu_q31s, p);
@@ -51,7 +51,7 @@ static bool is_byte(int32_t v) { return v >= -128 && v <= 127; }
 static bool shift_is_sound(int32_t shift) { return shift >= -31 && shift <= 30; }
 
 trivet_status trivet_prelu_s8_check(const trivet_check *check) {
-    const trivet_prelu_s8_record *p = check->params;
+    const trivet_prelu_s8_record *p = (const trivet_prelu_s8_record *)check->params;
     const trivet_broadcast bc = TRIVET_BROADCAST(p);
     TRIVET_REQUIRE(trivet_broadcast_is_sound(&bc, check, TRIVET_I8, TRIVET_I8, TRIVET_I8));
     TRIVET_REQUIRE(is_byte(p->a_zero) && is_byte(p->b_zero) && is_byte(p->zero));

@@ -76,7 +76,7 @@ static void store(void *y, uint32_t stored, uint32_t i, int64_t v) {
 /* ---- per tensor */
 
 trivet_status trivet_quantize_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_quantize_record *p = call->params;
+    const trivet_quantize_record *p = (const trivet_quantize_record *)call->params;
     for (uint32_t r = row; r < row + rows; r++) {
         const float *x = (const float *)(const void *)trivet_row(&call->inputs[0], r);
         uint32_t count = call->inputs[0].row_bytes / (uint32_t)sizeof(float);
@@ -92,13 +92,13 @@ static bool is_elementwise(const trivet_check *check, uint32_t from, uint32_t to
 }
 
 trivet_status trivet_quantize_check(const trivet_check *check) {
-    const trivet_quantize_record *p = check->params;
+    const trivet_quantize_record *p = (const trivet_quantize_record *)check->params;
     TRIVET_REQUIRE(p->stored < STORED_COUNT && is_elementwise(check, TRIVET_F32, DTYPES[p->stored]));
     return TRIVET_OK;
 }
 
 trivet_status trivet_dequantize_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_dequantize_record *p = call->params;
+    const trivet_dequantize_record *p = (const trivet_dequantize_record *)call->params;
     for (uint32_t r = row; r < row + rows; r++) {
         float *y = (float *)(void *)trivet_row(&call->outputs[0], r);
         uint32_t count = call->outputs[0].row_bytes / (uint32_t)sizeof(float);
@@ -108,7 +108,7 @@ trivet_status trivet_dequantize_run(const trivet_call *call, uint32_t row, uint3
 }
 
 trivet_status trivet_dequantize_check(const trivet_check *check) {
-    const trivet_dequantize_record *p = check->params;
+    const trivet_dequantize_record *p = (const trivet_dequantize_record *)check->params;
     TRIVET_REQUIRE(p->stored < STORED_COUNT && is_elementwise(check, DTYPES[p->stored], TRIVET_F32));
     return TRIVET_OK;
 }
@@ -116,7 +116,7 @@ trivet_status trivet_dequantize_check(const trivet_check *check) {
 /* ---- per axis: whole tensors */
 
 trivet_status trivet_quantize_axis_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_quantize_axis_record *p = call->params;
+    const trivet_quantize_axis_record *p = (const trivet_quantize_axis_record *)call->params;
     const float *scales = (const float *)(const void *)trivet_blob_data(call->constants, &p->scales);
     const int32_t *zeros = (const int32_t *)(const void *)trivet_blob_data(call->constants, &p->zeros);
     const float *x = (const float *)(const void *)call->inputs[0].data;
@@ -140,14 +140,14 @@ static bool axis_is_sound(const trivet_check *check, uint32_t channels, uint32_t
 }
 
 trivet_status trivet_quantize_axis_check(const trivet_check *check) {
-    const trivet_quantize_axis_record *p = check->params;
+    const trivet_quantize_axis_record *p = (const trivet_quantize_axis_record *)check->params;
     TRIVET_REQUIRE(p->stored < STORED_COUNT && is_elementwise(check, TRIVET_F32, DTYPES[p->stored]));
     TRIVET_REQUIRE(axis_is_sound(check, p->channels, p->inner, &p->scales, &p->zeros));
     return TRIVET_OK;
 }
 
 trivet_status trivet_dequantize_axis_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_dequantize_axis_record *p = call->params;
+    const trivet_dequantize_axis_record *p = (const trivet_dequantize_axis_record *)call->params;
     const float *scales = (const float *)(const void *)trivet_blob_data(call->constants, &p->scales);
     const int32_t *zeros = (const int32_t *)(const void *)trivet_blob_data(call->constants, &p->zeros);
     const uint8_t *x = call->inputs[0].data;
@@ -164,7 +164,7 @@ trivet_status trivet_dequantize_axis_run(const trivet_call *call, uint32_t row, 
 }
 
 trivet_status trivet_dequantize_axis_check(const trivet_check *check) {
-    const trivet_dequantize_axis_record *p = check->params;
+    const trivet_dequantize_axis_record *p = (const trivet_dequantize_axis_record *)check->params;
     TRIVET_REQUIRE(p->stored < STORED_COUNT && is_elementwise(check, DTYPES[p->stored], TRIVET_F32));
     TRIVET_REQUIRE(axis_is_sound(check, p->channels, p->inner, &p->scales, &p->zeros));
     return TRIVET_OK;
@@ -173,7 +173,7 @@ trivet_status trivet_dequantize_axis_check(const trivet_check *check) {
 /* ---- between stored integers */
 
 trivet_status trivet_requantize_q31_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_requantize_q31_record *p = call->params;
+    const trivet_requantize_q31_record *p = (const trivet_requantize_q31_record *)call->params;
     for (uint32_t r = row; r < row + rows; r++) {
         const void *x = trivet_row(&call->inputs[0], r);
         void *y = trivet_row(&call->outputs[0], r);
@@ -188,7 +188,7 @@ trivet_status trivet_requantize_q31_run(const trivet_call *call, uint32_t row, u
 }
 
 trivet_status trivet_requantize_q31_check(const trivet_check *check) {
-    const trivet_requantize_q31_record *p = check->params;
+    const trivet_requantize_q31_record *p = (const trivet_requantize_q31_record *)check->params;
     TRIVET_REQUIRE(p->from < STORED_COUNT && p->stored < STORED_COUNT);
     TRIVET_REQUIRE(is_elementwise(check, DTYPES[p->from], DTYPES[p->stored]));
     TRIVET_REQUIRE(p->mantissa >= 0 && p->shift >= -31 && p->shift <= 30);
@@ -196,7 +196,7 @@ trivet_status trivet_requantize_q31_check(const trivet_check *check) {
 }
 
 trivet_status trivet_lookup_bytes_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_lookup_bytes_record *p = call->params;
+    const trivet_lookup_bytes_record *p = (const trivet_lookup_bytes_record *)call->params;
     const uint8_t *table = trivet_blob_data(call->constants, &p->table);
     for (uint32_t r = row; r < row + rows; r++) {
         const uint8_t *x = trivet_row(&call->inputs[0], r);
@@ -211,7 +211,7 @@ trivet_status trivet_lookup_bytes_run(const trivet_call *call, uint32_t row, uin
 static bool is_byte(uint32_t dtype) { return dtype == TRIVET_I8 || dtype == TRIVET_U8; }
 
 trivet_status trivet_lookup_bytes_check(const trivet_check *check) {
-    const trivet_lookup_bytes_record *p = check->params;
+    const trivet_lookup_bytes_record *p = (const trivet_lookup_bytes_record *)check->params;
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && p->table.bytes == 256);
     TRIVET_REQUIRE(is_byte(check->inputs[0].dtype) && is_byte(check->outputs[0].dtype));
     TRIVET_REQUIRE(is_elementwise(check, check->inputs[0].dtype, check->outputs[0].dtype));

@@ -4,7 +4,7 @@
 enum { MODE_SUM, MODE_LARGEST, MODE_SMALLEST, MODE_PRODUCT };
 
 trivet_status trivet_sum_rows_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_sum_rows_f32_record *p = call->params;
+    const trivet_sum_rows_f32_record *p = (const trivet_sum_rows_f32_record *)call->params;
     float *sums = (float *)(void *)call->scratch;
     for (uint32_t c = 0; row == 0 && c < p->channels; c++) {
         sums[c] = 0.0f;
@@ -29,7 +29,7 @@ trivet_status trivet_sum_rows_f32_run(const trivet_call *call, uint32_t row, uin
 }
 
 trivet_status trivet_sum_rows_f32_check(const trivet_check *check) {
-    const trivet_sum_rows_f32_record *p = check->params;
+    const trivet_sum_rows_f32_record *p = (const trivet_sum_rows_f32_record *)check->params;
     const trivet_tensor_info *x = &check->inputs[0];
     const trivet_tensor_info *y = &check->outputs[0];
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && check->accumulates);
@@ -56,7 +56,7 @@ static float folded(const float *x, const trivet_fold_block_f32_record *p) {
 
 trivet_status trivet_fold_block_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     (void)row, (void)rows;
-    const trivet_fold_block_f32_record *p = call->params;
+    const trivet_fold_block_f32_record *p = (const trivet_fold_block_f32_record *)call->params;
     const float *x = (const float *)(const void *)call->inputs[0].data;
     float *y = (float *)(void *)call->outputs[0].data;
     for (uint32_t block = 0; block < p->outer; block++, x += (uintptr_t)p->extent * p->inner) {
@@ -68,7 +68,7 @@ trivet_status trivet_fold_block_f32_run(const trivet_call *call, uint32_t row, u
 }
 
 trivet_status trivet_fold_block_f32_check(const trivet_check *check) {
-    const trivet_fold_block_f32_record *p = check->params;
+    const trivet_fold_block_f32_record *p = (const trivet_fold_block_f32_record *)check->params;
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates && check->images == 1);
     TRIVET_REQUIRE(check->inputs[0].dtype == TRIVET_F32 && check->outputs[0].dtype == TRIVET_F32);
     TRIVET_REQUIRE(p->extent >= 1 && p->mode <= MODE_PRODUCT);

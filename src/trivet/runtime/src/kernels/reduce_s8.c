@@ -69,7 +69,7 @@ static bool rows_are_sound(const trivet_check *check, uint32_t width, uint32_t c
 }
 
 trivet_status trivet_average_rows_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_average_rows_s8_record *p = call->params;
+    const trivet_average_rows_s8_record *p = (const trivet_average_rows_s8_record *)call->params;
     if (!add_rows(call, row, rows, p->width, p->channels)) {
         return TRIVET_OK;
     }
@@ -85,14 +85,14 @@ trivet_status trivet_average_rows_s8_run(const trivet_call *call, uint32_t row, 
 }
 
 trivet_status trivet_average_rows_s8_check(const trivet_check *check) {
-    const trivet_average_rows_s8_record *p = check->params;
+    const trivet_average_rows_s8_record *p = (const trivet_average_rows_s8_record *)check->params;
     TRIVET_REQUIRE(rows_are_sound(check, p->width, p->channels, p->count) && (p->offset == 0 || p->offset == 128));
     TRIVET_REQUIRE(p->lo >= -128 && p->lo <= p->hi && p->hi <= 127);
     return TRIVET_OK;
 }
 
 trivet_status trivet_sum_rows_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_sum_rows_s8_record *p = call->params;
+    const trivet_sum_rows_s8_record *p = (const trivet_sum_rows_s8_record *)call->params;
     const rescale r = RESCALE(p, call->constants);
     if (add_rows(call, row, rows, p->width, p->channels)) {
         const int32_t *sums = (const int32_t *)(const void *)call->scratch;
@@ -105,7 +105,7 @@ trivet_status trivet_sum_rows_s8_run(const trivet_call *call, uint32_t row, uint
 }
 
 trivet_status trivet_sum_rows_s8_check(const trivet_check *check) {
-    const trivet_sum_rows_s8_record *p = check->params;
+    const trivet_sum_rows_s8_record *p = (const trivet_sum_rows_s8_record *)check->params;
     const rescale r = RESCALE(p, check->constants);
     TRIVET_REQUIRE(rows_are_sound(check, p->width, p->channels, p->count) && rescale_is_sound(&r, &p->scale));
     return TRIVET_OK;
@@ -113,7 +113,7 @@ trivet_status trivet_sum_rows_s8_check(const trivet_check *check) {
 
 trivet_status trivet_sum_block_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     (void)row, (void)rows;
-    const trivet_sum_block_s8_record *p = call->params;
+    const trivet_sum_block_s8_record *p = (const trivet_sum_block_s8_record *)call->params;
     const rescale r = RESCALE(p, call->constants);
     const int8_t *x = (const int8_t *)call->inputs[0].data;
     int8_t *y = (int8_t *)call->outputs[0].data;
@@ -140,7 +140,7 @@ static bool block_is_sound(const trivet_check *check, uint32_t outer, uint32_t e
 }
 
 trivet_status trivet_sum_block_s8_check(const trivet_check *check) {
-    const trivet_sum_block_s8_record *p = check->params;
+    const trivet_sum_block_s8_record *p = (const trivet_sum_block_s8_record *)check->params;
     const rescale r = RESCALE(p, check->constants);
     TRIVET_REQUIRE(block_is_sound(check, p->outer, p->extent, p->inner, TRIVET_I8));
     TRIVET_REQUIRE(rescale_is_sound(&r, &p->scale) && p->extent == p->count);
@@ -149,7 +149,7 @@ trivet_status trivet_sum_block_s8_check(const trivet_check *check) {
 
 trivet_status trivet_extremum_block_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     (void)row, (void)rows;
-    const trivet_extremum_block_s8_record *p = call->params;
+    const trivet_extremum_block_s8_record *p = (const trivet_extremum_block_s8_record *)call->params;
     const int8_t *x = (const int8_t *)call->inputs[0].data;
     int8_t *y = (int8_t *)call->outputs[0].data;
     for (uint32_t block = 0; block < p->outer; block++, x += (uintptr_t)p->extent * p->inner) {
@@ -166,7 +166,7 @@ trivet_status trivet_extremum_block_s8_run(const trivet_call *call, uint32_t row
 }
 
 trivet_status trivet_extremum_block_s8_check(const trivet_check *check) {
-    const trivet_extremum_block_s8_record *p = check->params;
+    const trivet_extremum_block_s8_record *p = (const trivet_extremum_block_s8_record *)check->params;
     TRIVET_REQUIRE(block_is_sound(check, p->outer, p->extent, p->inner, TRIVET_I8));
     return TRIVET_OK;
 }

@@ -36,7 +36,7 @@ static bool advance(const axes *n, uint32_t *index, uint32_t *at) {
 
 trivet_status trivet_select_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     (void)row, (void)rows;
-    const trivet_select_record *p = call->params;
+    const trivet_select_record *p = (const trivet_select_record *)call->params;
     const trivet_blob *blobs[SOURCES] = {&p->condition, &p->a, &p->b};
     const uint8_t *x[SOURCES];
     const trivet_view *next = call->inputs;
@@ -88,7 +88,7 @@ static bool axes_are_sound(const axes *n, const trivet_select_record *p, uint32_
 }
 
 trivet_status trivet_select_check(const trivet_check *check) {
-    const trivet_select_record *p = check->params;
+    const trivet_select_record *p = (const trivet_select_record *)check->params;
     const trivet_blob *blobs[SOURCES] = {&p->condition, &p->a, &p->b};
     TRIVET_REQUIRE(check->output_count == 1 && !check->accumulates && check->images == 1);
     const trivet_tensor_info *y = &check->outputs[0];

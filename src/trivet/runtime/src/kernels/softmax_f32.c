@@ -21,7 +21,7 @@ static void softmax_vector(const float *x, float *y, uint32_t features, uintptr_
 }
 
 trivet_status trivet_softmax_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_softmax_f32_record *p = call->params;
+    const trivet_softmax_f32_record *p = (const trivet_softmax_f32_record *)call->params;
     uint32_t elements = call->outputs[0].row_bytes / (uint32_t)sizeof(float);
     for (uint32_t r = row; r < row + rows; r++) {
         const float *x = (const float *)(const void *)trivet_row(&call->inputs[0], r);
@@ -34,7 +34,7 @@ trivet_status trivet_softmax_f32_run(const trivet_call *call, uint32_t row, uint
 }
 
 trivet_status trivet_softmax_axis_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_softmax_axis_f32_record *p = call->params;
+    const trivet_softmax_axis_f32_record *p = (const trivet_softmax_axis_f32_record *)call->params;
     const float *x = (const float *)(const void *)call->inputs[0].data;
     float *y = (float *)(void *)call->outputs[0].data;
     uint32_t elements = call->outputs[0].row_bytes / (uint32_t)sizeof(float) * call->outputs[0].height;
@@ -54,14 +54,14 @@ static bool operands_are_sound(const trivet_check *check) {
 }
 
 trivet_status trivet_softmax_f32_check(const trivet_check *check) {
-    const trivet_softmax_f32_record *p = check->params;
+    const trivet_softmax_f32_record *p = (const trivet_softmax_f32_record *)check->params;
     TRIVET_REQUIRE(operands_are_sound(check) && p->features >= 1);
     TRIVET_REQUIRE(check->outputs[0].row_bytes / sizeof(float) % p->features == 0);
     return TRIVET_OK;
 }
 
 trivet_status trivet_softmax_axis_f32_check(const trivet_check *check) {
-    const trivet_softmax_axis_f32_record *p = check->params;
+    const trivet_softmax_axis_f32_record *p = (const trivet_softmax_axis_f32_record *)check->params;
     uint32_t block = trivet_product(p->features, p->inner);
     TRIVET_REQUIRE(operands_are_sound(check) && check->images == 1 && block >= 1);
     TRIVET_REQUIRE(trivet_elements(&check->outputs[0]) % block == 0);

@@ -21,7 +21,7 @@ static void log_softmax_vector(const float *x, float *y, uint32_t features, uint
 
 trivet_status trivet_log_softmax_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     (void)row, (void)rows;
-    const trivet_log_softmax_f32_record *p = call->params;
+    const trivet_log_softmax_f32_record *p = (const trivet_log_softmax_f32_record *)call->params;
     const float *x = (const float *)(const void *)call->inputs[0].data;
     float *y = (float *)(void *)call->outputs[0].data;
     uint32_t elements = elements_of(&call->outputs[0], sizeof(float));
@@ -42,7 +42,7 @@ static bool vectors_are_sound(const trivet_check *check, uint32_t features, uint
 }
 
 trivet_status trivet_log_softmax_f32_check(const trivet_check *check) {
-    const trivet_log_softmax_f32_record *p = check->params;
+    const trivet_log_softmax_f32_record *p = (const trivet_log_softmax_f32_record *)check->params;
     TRIVET_REQUIRE(vectors_are_sound(check, p->features, p->inner));
     TRIVET_REQUIRE(check->inputs[0].dtype == TRIVET_F32 && check->outputs[0].dtype == TRIVET_F32);
     return TRIVET_OK;
@@ -85,7 +85,7 @@ static void real_vector(const trivet_real_softmax_s8_record *p, const int32_t *p
 
 trivet_status trivet_real_softmax_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     (void)row, (void)rows;
-    const trivet_real_softmax_s8_record *p = call->params;
+    const trivet_real_softmax_s8_record *p = (const trivet_real_softmax_s8_record *)call->params;
     const int32_t *powers = (const int32_t *)(const void *)trivet_blob_data(call->constants, &p->powers);
     const int8_t *x = (const int8_t *)call->inputs[0].data;
     int8_t *y8 = (int8_t *)call->outputs[0].data;
@@ -102,7 +102,7 @@ trivet_status trivet_real_softmax_s8_run(const trivet_call *call, uint32_t row, 
 }
 
 trivet_status trivet_real_softmax_s8_check(const trivet_check *check) {
-    const trivet_real_softmax_s8_record *p = check->params;
+    const trivet_real_softmax_s8_record *p = (const trivet_real_softmax_s8_record *)check->params;
     TRIVET_REQUIRE(vectors_are_sound(check, p->features, p->inner) && p->powers.bytes == 256 * sizeof(int32_t));
     TRIVET_REQUIRE(check->inputs[0].dtype == TRIVET_I8);
     TRIVET_REQUIRE(check->outputs[0].dtype == (p->wide != 0 ? TRIVET_I16 : TRIVET_I8));

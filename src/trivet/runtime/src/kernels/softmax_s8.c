@@ -26,7 +26,7 @@ static void softmax_vector(const int32_t *powers, const int8_t *x, int8_t *y, ui
 }
 
 trivet_status trivet_softmax_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_softmax_s8_record *p = call->params;
+    const trivet_softmax_s8_record *p = (const trivet_softmax_s8_record *)call->params;
     const int32_t *powers = (const int32_t *)(const void *)trivet_blob_data(call->constants, &p->powers);
     for (uint32_t r = row; r < row + rows; r++) {
         const int8_t *x = (const int8_t *)trivet_row(&call->inputs[0], r);
@@ -49,7 +49,7 @@ static bool powers_are_sound(const int32_t *powers) {
 }
 
 trivet_status trivet_softmax_s8_check(const trivet_check *check) {
-    const trivet_softmax_s8_record *p = check->params;
+    const trivet_softmax_s8_record *p = (const trivet_softmax_s8_record *)check->params;
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates);
     TRIVET_REQUIRE(check->inputs[0].dtype == TRIVET_I8 && check->outputs[0].dtype == TRIVET_I8);
     TRIVET_REQUIRE(trivet_same_shape(&check->inputs[0], &check->outputs[0]));

@@ -20,7 +20,7 @@ static void take_pixels(const uint16_t *columns, uint32_t count, uint32_t bytes,
 }
 
 trivet_status trivet_take_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_take_record *p = call->params;
+    const trivet_take_record *p = (const trivet_take_record *)call->params;
     const uint16_t *sources = places(call->constants, &p->rows);
     const uint16_t *columns = places(call->constants, &p->columns);
     for (uint32_t r = row; r < row + rows; r++) {
@@ -49,7 +49,7 @@ static bool are_sound(const uint16_t *table, const trivet_blob *blob, uint32_t c
 }
 
 trivet_status trivet_take_check(const trivet_check *check) {
-    const trivet_take_record *p = check->params;
+    const trivet_take_record *p = (const trivet_take_record *)check->params;
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates);
     const trivet_tensor_info *x = &check->inputs[0];
     const trivet_tensor_info *y = &check->outputs[0];
