@@ -8,28 +8,37 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from trivet.backends.plan.legalize import LegalizePlan
 from trivet.backends.plan.writer import write as write_plan
-from trivet.backends.target import Backend, Emitted, Machine, MachineOptions, Runnable, RunOptions
 from trivet.core.interval import Interval
+from trivet.core.late import late
 from trivet.core.numerics import Numerics
 from trivet.core.record import dataclass
 from trivet.errors import DoesNotFit, InvalidModel, Unsupported
 from trivet.frontends.options import Loaded, LoadOptions
 from trivet.ir.graph import Graph
 from trivet.ir.op import Array
-from trivet.ir.text.parser import parse_graph
 from trivet.ops import OP_BY_NAME
 from trivet.passes.base import Pass
-from trivet.passes.bisect import Bisection, Bisector, VerifyWhole
 from trivet.passes.catalog import all_passes, parse_pipeline, whole_pipeline
 from trivet.passes.manager import Instrument, PassManager, Pipeline
-from trivet.passes.stages import StageManager
 from trivet.planning.options import Allocator, Objective, PlanOptions
 from trivet.planning.plan import ExecutionPlan
 from trivet.planning.planner import plan as make_plan
+
+if TYPE_CHECKING:
+    from trivet.backends import target as machines
+    from trivet.backends.target import Backend, Emitted, Machine, Runnable, RunOptions
+    from trivet.ir.text import parser
+    from trivet.passes import bisect as bisecting
+    from trivet.passes import stages
+else:
+    machines = late("trivet.backends.target")
+    parser = late("trivet.ir.text.parser")
+    bisecting = late("trivet.passes.bisect")
+    stages = late("trivet.passes.stages")
 
 Load = Callable[[Path, LoadOptions], Loaded]
 
@@ -106,7 +115,7 @@ def load(path: str | Path, settings: Settings | None = None) -> Loaded:
     settings = settings or Settings()
     file = Path(path)
     if file.suffix == ".tir":
-        return Loaded(parse_graph(_read_text(file), OP_BY_NAME, str(file)))
+        return Loaded(parser.parse_graph(_read_text(file), OP_BY_NAME, str(file)))
     if file.suffix not in FRONTENDS:
         known = ", ".join([*FRONTENDS, ".tir"])
         raise InvalidModel(f"'{file.suffix}' is no model format", where=file, hint=f"give one of {known}")
@@ -127,14 +136,14 @@ def optimize(
     return manager
 
 
-def bisect(path: str | Path, settings: Settings, legalize: Sequence[Pass] = (), seed: int = 0) -> Bisection:
+def bisect(path: str | Path, settings: Settings, legalize: Sequence[Pass] = (), seed: int = 0) -> bisecting.Bisection:
     """Which pass run breaks the program in a file, if one does.
 
     Raises: CompileError with all problems of the file.
     """
     pipeline = pipeline_for(load(path, settings).graph, settings, legalize)
-    verify = partial(VerifyWhole, seed, settings.i32)
-    return Bisector(lambda: load(path, settings).graph, pipeline, settings.disabled, verify).run()
+    verify = partial(bisecting.VerifyWhole, seed, settings.i32)
+    return bisecting.Bisector(lambda: load(path, settings).graph, pipeline, settings.disabled, verify).run()
 
 
 def pipeline_for(graph: Graph, settings: Settings, legalize: Sequence[Pass] = ()) -> Pipeline:
@@ -183,7 +192,7 @@ def check_flash(graph: Graph, plan_bytes: int, flash_bytes: int | None) -> None:
 
 def backend(name: str) -> Backend:
     """One of `ACCELERATORS`."""
-    return cast(Backend, importlib.import_module(ACCELERATORS[name]).BACKEND)
+    return cast("Backend", importlib.import_module(ACCELERATORS[name]).BACKEND)
 
 
 def machine(settings: Settings) -> Machine:
@@ -193,7 +202,7 @@ def machine(settings: Settings) -> Machine:
     """
     assert settings.accelerator is not None and settings.target is not None
     argument = settings.target.partition(":")[2] or None
-    options = MachineOptions(argument, settings.machine, settings.isa, settings.level)
+    options = machines.MachineOptions(argument, settings.machine, settings.isa, settings.level)
     return backend(settings.accelerator).configure(options)
 
 
@@ -205,7 +214,7 @@ def emit(graph: Graph, machine: Machine, settings: Settings, instruments: Sequen
     arguments = f"--target {settings.target} -O{settings.level}"
     arguments += f" --isa {settings.isa}" if settings.isa is not None else ""
     arguments += f" --machine {settings.machine}" if settings.machine is not None else ""
-    return machine.emit(graph, StageManager(graph, arguments, instruments, settings.disabled))
+    return machine.emit(graph, stages.StageManager(graph, arguments, instruments, settings.disabled))
 
 
 def build_for_machine(loaded: Loaded, settings: Settings, instruments: Sequence[Instrument] = ()) -> Emitted:

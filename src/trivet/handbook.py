@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from types import FunctionType
 
-from trivet.backends.plan.kernels import KERNELS
+from trivet.backends.plan.kernels.table import KERNELS
 from trivet.core.record import dataclass
 from trivet.ir.op import Op
 from trivet.ir.text.values import field_hints

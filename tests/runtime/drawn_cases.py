@@ -11,7 +11,7 @@ from kernel_runs import check_node, node_of
 
 from strategies import STRATEGIES
 from strategies.operands import Instance
-from trivet.backends.plan.kernels import KERNELS
+from trivet.backends.plan.kernels.table import KERNELS
 from trivet.ir.op import Op
 from trivet.ir.types import TensorType
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from trivet.backends.ckernels import Call
 from trivet.backends.plan.format import DTYPES
-from trivet.backends.plan.kernels import KERNELS
+from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.plan.pool import ConstantPool, pack_params
 from trivet.core.access import Span
 from trivet.ir.graph import Graph, Node, Value

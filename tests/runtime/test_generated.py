@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trivet.backends.plan.cheaders import generated
-from trivet.backends.plan.kernels import FAMILIES
+from trivet.backends.plan.kernels.table import all_kernels
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -18,5 +18,5 @@ def test_generated_file_is_fresh(path: Path, text: str) -> None:
 
 
 def test_kernel_ids_and_names_are_unique() -> None:
-    kernels = [kernel for family in FAMILIES.values() for kernel in family]
+    kernels = all_kernels()
     assert len({k.id for k in kernels}) == len({k.name for k in kernels}) == len(kernels)

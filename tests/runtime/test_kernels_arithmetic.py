@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kernel_runs import check_node, node_of
 from product_cases import CONTRACTS
 
-from trivet.backends.plan.kernels import KERNELS
 from trivet.backends.plan.kernels.linear import find_linear, pair_table
+from trivet.backends.plan.kernels.table import KERNELS
 from trivet.core.bounds import UNBOUNDED, Bounds
 from trivet.core.dtype import F32, I8, I32
 from trivet.core.numerics import Numerics, Overflow

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kernel_runs import check_node, node_of
 
 from strategies.operands import Instance
-from trivet.backends.plan.kernels import KERNELS
+from trivet.backends.plan.kernels.table import KERNELS
 from trivet.core.dtype import I8
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant

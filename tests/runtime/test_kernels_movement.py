@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kernel_runs import check_node, node_of
 
-from trivet.backends.plan.kernels import KERNELS
+from trivet.backends.plan.kernels.table import KERNELS
 from trivet.core.dtype import BOOL, F32, I8, I16, I64, DType
 from trivet.ir.graph import Graph
 from trivet.ir.op import Array, Op

@@ -10,7 +10,7 @@ from kernel_runs import KernelRun, check_node, node_of
 from patches import STATUSES
 from product_cases import Layers
 
-from trivet.backends.plan.kernels import KERNELS
+from trivet.backends.plan.kernels.table import KERNELS
 from trivet.core.dtype import BOOL, F32, I8, I16, I32, I64, DType
 from trivet.core.numerics import Numerics
 from trivet.ir.graph import Node

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from kernel_runs import node_of
 
-from trivet.backends.plan.kernels import KERNELS
+from trivet.backends.plan.kernels.table import FAMILIES, KERNELS, kernels_by_family
 from trivet.core.dtype import F32
 from trivet.ir.types import TensorType
+from trivet.ops import ALL_OPS
 from trivet.ops.reduce import Mean, ReduceMax
 
 
@@ -24,3 +25,12 @@ from trivet.ops.reduce import Mean, ReduceMax
 def test_a_fallback_gets_what_others_leave(op: Mean | ReduceMax, kernel: str) -> None:
     call = KERNELS.select(node_of(op, TensorType(F32, (1, 6, 5, 4))))
     assert call is not None and call.kernel.name == kernel
+
+
+def test_families_hold_kernels_for_the_operators_that_are_declared() -> None:
+    kernels_by_family()
+    modules = [f"trivet.backends.plan.kernels.{family}" for family in FAMILIES]
+    for op in ALL_OPS:
+        registered = {kernel.__module__ for kernel in KERNELS.candidates(op)}
+        declared = {module for module, ops in zip(modules, FAMILIES.values(), strict=True) if op in ops}
+        assert registered == declared, f"{op.name} in kernels/table.py"

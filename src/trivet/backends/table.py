@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import field
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Generic, TypeVar
 
-from trivet.core.record import dataclass
 from trivet.ir.graph import Node
 from trivet.ir.op import Op
 
@@ -14,25 +14,33 @@ CodeT = TypeVar("CodeT")
 Kernel = Callable[[Node], CodeT | None]
 
 
-@dataclass
 class KernelTable(Generic[CodeT]):
-    """Kernels by operator class. The order of registration is the priority; a kernel that gives None does not apply.
+    """Kernels by operator class, in order of priority; a kernel that gives None does not apply.
 
-    Families register in no particular order, so a kernel that takes what those of other families leave is a fallback.
+    `families` declares the modules that register kernels, first come first, each with the operators that it has kernels
+    for. A family is imported when one of its operators is met, so that a compilation pays for no other. Within a family
+    the order of registration counts; a fallback takes what the kernels of all families leave.
     """
 
-    name: str
-    _kernels: dict[type[Op], list[Kernel[CodeT]]] = field(default_factory=dict)
-    _fallbacks: dict[type[Op], list[Kernel[CodeT]]] = field(default_factory=dict)
-    _refusals: dict[type[Op], str] = field(default_factory=dict)
+    def __init__(self, name: str, families: Mapping[str, Sequence[type[Op]]] | None = None) -> None:
+        self.name = name
+        self._order = {module: index for index, module in enumerate(families or {})}
+        self._families: dict[type[Op], list[str]] = {}
+        self._kernels: dict[type[Op], list[tuple[tuple[bool, int], Kernel[CodeT]]]] = {}
+        self._refusals: dict[type[Op], str] = {}
+        for module, ops in (families or {}).items():
+            for op in ops:
+                self._families.setdefault(op, []).append(module)
 
     def kernel(self, *ops: type[Op], fallback: bool = False) -> Callable[[Kernel[CodeT]], Kernel[CodeT]]:
         """Decorator: the function makes the code for a node of one of these classes, or says None."""
-        table = self._fallbacks if fallback else self._kernels
 
         def register(function: Kernel[CodeT]) -> Kernel[CodeT]:
+            rank = (fallback, self._order.get(function.__module__, 0))
             for op in ops:
-                table.setdefault(op, []).append(function)
+                kernels = self._kernels.setdefault(op, [])
+                kernels.append((rank, function))
+                kernels.sort(key=itemgetter(0))
             return function
 
         return register
@@ -43,7 +51,9 @@ class KernelTable(Generic[CodeT]):
 
     def candidates(self, op: type[Op]) -> tuple[Kernel[CodeT], ...]:
         """Those kernels in order of priority, fallbacks last."""
-        return (*self._kernels.get(op, ()), *self._fallbacks.get(op, ()))
+        for module in self._families.pop(op, ()):
+            importlib.import_module(module)
+        return tuple(kernel for _, kernel in self._kernels.get(op, ()))
 
     def refusal(self, op: type[Op]) -> str | None:
         return self._refusals.get(op)

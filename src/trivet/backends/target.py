@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Port
 from trivet.ir.op import Array
 from trivet.passes.base import Pass
-from trivet.passes.stages import StageManager
+
+if TYPE_CHECKING:
+    from trivet.passes.stages import StageManager
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,18 @@ import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trivet import driver
 from trivet.cli.options import UsageError, add_budgets, add_model, add_output_style, add_passes, note, print_json
 from trivet.cli.settings import pass_instruments, settings_from
-from trivet.ir.text.printer import print_graph
+from trivet.core.late import late
 from trivet.report import plan_report
+
+if TYPE_CHECKING:
+    from trivet.ir.text import printer
+else:
+    printer = late("trivet.ir.text.printer")
 
 SUFFIXES = (".tgrs", ".tir", *driver.ARTIFACTS)
 
@@ -90,7 +96,7 @@ def _compile(
     instruments = pass_instruments(arguments, settings, sys.stderr.write)
     if output.suffix == ".tir":
         driver.optimize(loaded.graph, settings, instruments)
-        driver.write_file(output, print_graph(loaded.graph).encode())
+        driver.write_file(output, printer.print_graph(loaded.graph).encode())
         return "", {}
     if settings.accelerator is not None:
         emitted = driver.build_for_machine(loaded, settings, instruments)

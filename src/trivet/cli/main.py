@@ -12,12 +12,17 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from trivet import __version__
 from trivet.cli.registry import COMMANDS, Command
+from trivet.core.late import late
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = late("difflib")
 
 USER_FAULT = 1
 USAGE = 2
@@ -41,7 +46,8 @@ def build_parser(chosen: str | None, configuration: Path | None = None) -> argpa
     parser.add_argument("--config", metavar="FILE", help=f"settings, TOML or YAML (default: {DEFAULT_FILE} if present)")
     parser.add_argument("--print-completion", choices=("bash", "zsh", "tcsh"), help="print a shell's completion script")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for command in COMMANDS:
+    named = [command for command in COMMANDS if command.name == chosen]
+    for command in named or COMMANDS:
         sub = commands.add_parser(
             command.name, help=command.summary, description=_sentence(command), allow_abbrev=False
         )
@@ -98,14 +104,14 @@ def _dispatch(arguments: Sequence[str]) -> int:
     chosen = rest[0] if rest else None
     names = [command.name for command in COMMANDS]
     if chosen is not None and chosen not in names:
-        close = get_close_matches(chosen, names, 1)
+        close = difflib.get_close_matches(chosen, names, 1)
         print(f"trivet: unknown command '{chosen}'" + _suggestion(close, names), file=sys.stderr)
         return USAGE
     parser = build_parser(chosen, _configuration(first))
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
         known = _options(parser) + (_options(_subparser(parser, parsed.command)) if parsed.command else [])
-        close = get_close_matches(unknown[0].partition("=")[0], known, 1)
+        close = difflib.get_close_matches(unknown[0].partition("=")[0], known, 1)
         raised = f", did you mean {close[0]}?" if close else ""
         print(f"trivet: unrecognized arguments: {' '.join(unknown)}{raised}", file=sys.stderr)
         return USAGE

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 from collections.abc import Iterable
-from difflib import get_close_matches
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from trivet.core.interval import Interval
+from trivet.core.late import late
+
+if TYPE_CHECKING:
+    import difflib
+    import json
+else:
+    difflib = late("difflib")
+    json = late("json")
 
 _SUFFIX = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
-_SIZE = re.compile(r"(\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})\s*([KMG]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
+_SIZE = r"(\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})\s*([KMG]?)(?:i?B)?"
 
 
 class UsageError(Exception):
@@ -22,10 +28,12 @@ class UsageError(Exception):
 
 def size(text: str) -> int:
     """Bytes from `4096`, `64K`, `1.5M`; K is 1024."""
-    match = _SIZE.fullmatch(text.strip())
+    match = re.fullmatch(_SIZE, text.strip(), re.IGNORECASE | re.ASCII)
     if match is None:
         raise argparse.ArgumentTypeError(f"'{text}' is no size: write bytes, or a number with K or M (64K, 1.5M)")
-    return int(Fraction(match[1]) * _SUFFIX[match[2].upper()])
+    whole, _, decimals = match[1].partition(".")
+    digits, unit = int(whole + decimals), _SUFFIX[match[2].upper()]
+    return digits * unit // int(f"1{'0' * len(decimals)}")
 
 
 def natural(text: str) -> int:
@@ -76,7 +84,7 @@ def choose(kind: str, given: str, known: Iterable[str]) -> str:
     names = list(known)
     if given in names:
         return given
-    close = get_close_matches(given, names, 1)
+    close = difflib.get_close_matches(given, names, 1)
     raise UsageError(
         f"unknown {kind} '{given}'" + (f", did you mean '{close[0]}'?" if close else f"; known: {', '.join(names)}")
     )

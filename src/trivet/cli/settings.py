@@ -6,20 +6,26 @@ import argparse
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from trivet.cli.options import UsageError, choose
+from trivet.core.late import late
 from trivet.core.numerics import Numerics
 from trivet.driver import ACCELERATORS, BACKENDS, Settings, pass_names
 from trivet.errors import InvalidModel
 from trivet.ir.op import Array
-from trivet.passes.instruments import Dump, PrintRanges, Stats, Timings
 from trivet.passes.manager import Instrument
-from trivet.passes.verify_each import VerifyEach
 from trivet.planning.options import Allocator, Objective
-from trivet.targets import Target, read_target, target_names
+
+if TYPE_CHECKING:
+    from trivet import targets
+    from trivet.passes import instruments, verify_each
+else:
+    targets = late("trivet.targets")
+    instruments = late("trivet.passes.instruments")
+    verify_each = late("trivet.passes.verify_each")
 
 
 def settings_from(arguments: argparse.Namespace) -> Settings:
@@ -28,11 +34,12 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
     Raises: UsageError for an unknown pass or target.
     """
     given = vars(arguments)
-    name, boards = given.get("target"), target_names()
+    name, target = given.get("target"), None
     if name is not None:
+        boards = targets.target_names()
         base = name.partition(":")[0] if name.partition(":")[0] in ACCELERATORS else name
         choose("target", base, [*BACKENDS, *boards])
-    target = read_target(name) if name in boards else None
+        target = targets.read_target(name) if name in boards else None
     numerics = given.get("numerics")
     machine = given.get("machine")
     settings = Settings(
@@ -59,7 +66,7 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
     return replace(settings, disabled=frozenset(choose("pass", name, names) for name in disabled))
 
 
-def _budget(given: dict[str, Any], kind: str, target: Target | None) -> int | None:
+def _budget(given: dict[str, Any], kind: str, target: targets.Target | None) -> int | None:
     """Bytes of a kind of memory: of the flag, else of the target."""
     stated: int | None = given.get(kind)
     return stated if stated is not None or target is None else target.budget(kind)
@@ -73,23 +80,23 @@ def pass_instruments(
     def emit(text: str) -> None:
         write(text)
 
-    names = pass_names(settings)
+    names = pass_names(settings) if arguments.print_before or arguments.print_after else []
     before = [choose("pass", name, names) for name in arguments.print_before]
     after = [choose("pass", name, names) for name in arguments.print_after]
-    instruments: list[Instrument] = []
+    found: list[Instrument] = []
     if arguments.verify_each:
-        instruments.append(VerifyEach(arguments.seed, arguments.i32_range))
+        found.append(verify_each.VerifyEach(arguments.seed, arguments.i32_range))
     if arguments.print_after_all or arguments.print_changed:
-        instruments.append(Dump(emit, before, None, only_changed=arguments.print_changed))
+        found.append(instruments.Dump(emit, before, None, only_changed=arguments.print_changed))
     elif before or after:
-        instruments.append(Dump(emit, before, after))
+        found.append(instruments.Dump(emit, before, after))
     if arguments.print_ranges:
-        instruments.append(PrintRanges(emit, arguments.i32_range))
+        found.append(instruments.PrintRanges(emit, arguments.i32_range))
     if arguments.time_passes:
-        instruments.append(Timings(emit))
+        found.append(instruments.Timings(emit))
     if arguments.stats:
-        instruments.append(Stats(emit))
-    return instruments
+        found.append(instruments.Stats(emit))
+    return found
 
 
 def read_array(path: Path) -> Array:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from trivet.core.interval import Interval
+from trivet.core.late import late
 from trivet.core.numerics import Overflow
 from trivet.ir.graph import Graph
 from trivet.ops.activation import Relu
@@ -22,6 +23,11 @@ from trivet.passes.manager import Fixpoint, Pipeline
 from trivet.passes.pipelines import normalize
 from trivet.passes.range_check import RangeCheck
 from trivet.passes.shape_infer import ShapeInfer
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = late("difflib")
 
 LEVELS = (0, 1, 2)
 
@@ -91,7 +97,7 @@ def _named(text: str, known: Mapping[str, Pass]) -> Pass:
     if not name:
         raise UnknownPass("a pass has no name; pipelines are written a,b,fixpoint(c,d)")
     if name not in known:
-        close = get_close_matches(name, known, 1)
+        close = difflib.get_close_matches(name, known, 1)
         raise UnknownPass(
             f"unknown pass '{name}'" + (f", did you mean '{close[0]}'?" if close else f"; known: {', '.join(known)}")
         )

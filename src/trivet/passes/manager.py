@@ -11,17 +11,22 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import field
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
+from trivet.core.late import late
 from trivet.core.record import dataclass
 from trivet.ir.graph import Graph
 from trivet.ir.op import TypeMismatch
-from trivet.ir.text.printer import print_graph
 from trivet.ir.verify import violations
 from trivet.passes.base import Pass
 from trivet.passes.lowered import Lowered, StageRun
 from trivet.passes.snapshot import Snapshot
 from trivet.passes.specs import IMPORTED, Spec
+
+if TYPE_CHECKING:
+    from trivet.ir.text import printer
+else:
+    printer = late("trivet.ir.text.printer")
 
 FAULTS = (AssertionError, ArithmeticError, AttributeError, LookupError, TypeError, TypeMismatch, ValueError)
 """What a wrong pass may raise. A CompileError is no fault: it is a pass's verdict on the user's program."""
@@ -220,7 +225,7 @@ class PassManager:
     ) -> NoReturn:
         flags = " ".join(instrument.flags for instrument in self.instruments if instrument.flags)
         try:
-            after = print_graph(graph)
+            after = printer.print_graph(graph)
         except FAULTS as fault:
             after = f"// the graph is too broken to print: {fault}\n"
-        raise PassVerifyError(name, reason, print_graph(before.restore()), after, flags) from cause
+        raise PassVerifyError(name, reason, printer.print_graph(before.restore()), after, flags) from cause

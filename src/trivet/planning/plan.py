@@ -14,6 +14,9 @@ from typing import Protocol
 from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
 
+FAST = "fast"
+"""The name of the region that holds everything when there is one memory."""
+
 
 @dataclass(frozen=True, slots=True)
 class Region:

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from typing import TYPE_CHECKING
 
 from trivet.analysis.liveness import layer_by_layer
 from trivet.analysis.storage import Sharing
+from trivet.core.late import late
 from trivet.errors import CompileError, DoesNotFit
 from trivet.ir.graph import Graph, Node
-from trivet.planning.choice import Choice, Chooser
-from trivet.planning.chosen import chosen_layout
 from trivet.planning.layout import Layout, Solver, build_plan, whole_tensors
-from trivet.planning.memory.greedy_by_size import greedy_by_size
 from trivet.planning.options import Objective, PlanOptions
 from trivet.planning.order import find_order
-from trivet.planning.plan import ExecutionPlan, KernelNeeds, Region
-from trivet.planning.streams import StreamModel
+from trivet.planning.plan import FAST, ExecutionPlan, KernelNeeds, Region
 from trivet.planning.validate import violations
 
-FAST = "fast"
-"""The name of the region that holds everything when there is one memory."""
-
-LIMITS_TRIED = 4
-"""How often the limit of a choice is lowered when its addresses exceed the budget."""
-
-LOOSER_PERCENT = (110, 130)
-"""Limits tried beyond the tightest, in percent of it, where its addresses need more than they allow."""
-
-LOOSER_NODES = 40
-"""Nodes up to which such limits are tried: every one of them costs a search for addresses."""
+if TYPE_CHECKING:
+    from trivet.planning import streaming
+else:
+    streaming = late("trivet.planning.streaming")
 
 BLAMED = 3
 """Operators that a refusal names."""
@@ -75,8 +65,7 @@ class _Planner:
         if self.options.objective is Objective.SPEED and self._fits(smallest):
             return smallest
         for nodes in self.orders:
-            model = StreamModel(self.graph, nodes, self.needs, self.options.alignment, self.options.preserve_inputs)
-            found = self._streamed(Chooser(model))
+            found = streaming.streamed(self.graph, nodes, self.needs, self.options, self.region)
             smallest = min(smallest, found, key=_size)
             if self.options.objective is Objective.SPEED and self._fits(smallest):
                 break
@@ -97,56 +86,6 @@ class _Planner:
         for parts in (True, False) if overwriting else ():
             sharing = Sharing(parts=parts, keep_inputs=self.options.preserve_inputs, overwriting=overwriting)
             yield whole_tensors(self.graph, layer_by_layer(self.orders[0]), sharing)
-
-    def _streamed(self, chooser: Chooser) -> ExecutionPlan:
-        """Streams by rows: the quickest choice that fits when it is placed, or the smallest.
-
-        Addresses may need more than the bytes in use at one time; then choices with fewer overlaps and lower limits
-        are tried.
-        """
-        tightest = chooser.smallest()
-        limit = self.fast_bytes
-        if self.options.objective is Objective.SPEED and limit is not None:
-            for _ in range(LIMITS_TRIED):
-                if limit <= tightest.size_bytes:
-                    break
-                made = self._placed(chooser, limit)
-                if self._fits(made):
-                    return made
-                limit -= max(1, _size(made) - limit)
-        made = self._placed(chooser, tightest.size_bytes)
-        for percent in LOOSER_PERCENT if len(chooser.model.items) <= LOOSER_NODES else ():
-            looser = tightest.size_bytes * percent // 100
-            if looser < _size(made):
-                made = min(made, self._placed(chooser, looser), key=_size)
-        return made
-
-    def _placed(self, chooser: Chooser, limit: int) -> ExecutionPlan:
-        """The quickest choice within `limit`, or if its addresses need more, what comes closest.
-
-        A quick solver sees every way first; the asked one then begins with those that leave it most freedom.
-        """
-        ways = [(apart, wide) for apart in (False, True) for wide in (True, False)]
-        choices = [choice for way in ways if (choice := chooser.quickest(limit, *way)) is not None]
-        layouts = [layout for choice in choices for layout in self._chosen(chooser.model, choice)]
-        assert layouts, "no limit is below the smallest choice"
-        quick = (self._build(layout, greedy_by_size) for layout in layouts)
-        asked = (self._build(layout, self._solve) for layout in reversed(layouts))
-        made: ExecutionPlan | None = None
-        for other in chain(quick, asked):
-            made = other if made is None else min(made, other, key=_size)
-            if _size(made) <= limit:
-                break
-        assert made is not None
-        return made
-
-    def _chosen(self, model: StreamModel, choice: Choice) -> Iterator[Layout]:
-        """The layouts of a choice that differ."""
-        keep = self.options.preserve_inputs
-        overwriting = model.overwriting
-        whole = chosen_layout(model, choice, Sharing(parts=False, keep_inputs=keep, overwriting=overwriting))
-        parts = chosen_layout(model, choice, Sharing(keep_inputs=keep, overwriting=overwriting))
-        return iter((whole,) if parts.shared.idle == whole.shared.idle else (parts, whole))
 
     def _build(self, layout: Layout, solve: Solver) -> ExecutionPlan:
         return build_plan(layout, self.needs, self.region, solve)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trivet.backends.ckernels import CKernel
 from trivet.backends.plan import format as f
-from trivet.backends.plan.kernels import FAMILIES
+from trivet.backends.plan.kernels.table import FAMILIES, all_kernels, kernels_by_family
 from trivet.backends.records import Field, Record
 
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -89,7 +89,7 @@ def kernels_header() -> str:
     parts = [f'#include "trivet/kernels/{family}.h"' for family in FAMILIES]
     parts += ["", "#define TRIVET_KERNELS(X) \\"]
     parts += [f"    TRIVET_KERNELS_{family.upper()}(X) \\" for family in FAMILIES]
-    last = max(kernel.id for kernels in FAMILIES.values() for kernel in kernels)
+    last = max(kernel.id for kernel in all_kernels())
     parts += ["", f"#define TRIVET_KERNEL_COUNT {last + 1}"]
     return _header("TRIVET_KERNELS_H", parts)
 
@@ -106,7 +106,7 @@ def format_table() -> str:
         lines += _markdown(record)
     lines += ["# Parameter records of the kernels", ""]
     lines += ["A `blob` is an offset into the section of constants, and a size; both in bytes.", ""]
-    for family, kernels in FAMILIES.items():
+    for family, kernels in kernels_by_family().items():
         for kernel in kernels:
             lines += [f"**{kernel.name}** (id {kernel.id}, family {family}): record `{kernel.params.name}`", ""]
         for record in {k.params.name: k.params for k in kernels}.values():
@@ -130,7 +130,7 @@ def generated(checkout: Path) -> Iterator[tuple[Path, str]]:
     include = _PACKAGE / _INCLUDE
     yield include / "format.h", format_header()
     yield include / "kernels.h", kernels_header()
-    for family, kernels in FAMILIES.items():
+    for family, kernels in kernels_by_family().items():
         yield include / "kernels" / f"{family}.h", family_header(family, kernels)
     yield checkout / "docs/plan-format.md", format_table()
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trivet.backends.plan import format as f
-from trivet.backends.plan.kernels import FAMILIES
+from trivet.backends.plan.kernels.table import all_kernels
 from trivet.backends.plan.reader import PlanInfo, PortInfo, StepInfo, TensorInfo, read
 from trivet.errors import CompileError, InvalidModel
 from trivet.interp import check_accepted
@@ -90,7 +90,7 @@ def check_library(loaded: ctypes.CDLL, path: Path) -> None:
     loaded.trivet_find_kernel.restype = ctypes.POINTER(_Kernel)
     loaded.trivet_status_text.restype = ctypes.c_char_p
     loaded.trivet_host_profile.restype = ctypes.c_int
-    for kernel in (kernel for family in FAMILIES.values() for kernel in family):
+    for kernel in all_kernels():
         found = loaded.trivet_find_kernel(kernel.id)
         blobs = sum(1 << offset // 4 for offset in kernel.blobs())
         expected = (kernel.params.size_bytes, blobs, int(kernel.by_rows))

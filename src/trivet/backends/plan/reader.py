@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trivet.backends.ckernels import CKernel
 from trivet.backends.plan import format as f
-from trivet.backends.plan.kernels import FAMILIES
+from trivet.backends.plan.kernels.table import all_kernels
 from trivet.backends.records import FieldValue
 from trivet.core.dtype import DType
 from trivet.core.interval import Interval
@@ -18,7 +18,7 @@ from trivet.errors import InvalidModel
 Row = Mapping[str, FieldValue]
 
 _DTYPES: dict[int, DType] = {code: dtype for dtype, code in f.DTYPES.items()}
-_KERNELS: dict[int, CKernel] = {kernel.id: kernel for family in FAMILIES.values() for kernel in family}
+_KERNELS: dict[int, CKernel] = {kernel.id: kernel for kernel in all_kernels()}
 
 
 @dataclass(frozen=True, slots=True)

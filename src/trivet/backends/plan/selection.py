@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trivet.backends.ckernels import Call
 from trivet.backends.plan import format as f
-from trivet.backends.plan.kernels import KERNELS
+from trivet.backends.plan.kernels.table import KERNELS
 from trivet.errors import Problems, Unsupported
 from trivet.ir.graph import Graph, Node, Value
 from trivet.planning.rows import reduces_rows

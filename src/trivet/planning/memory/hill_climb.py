@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import random
+from typing import TYPE_CHECKING
 
+from trivet.core.late import late
 from trivet.planning.memory.first_fit import FirstFit
 from trivet.planning.memory.greedy import greedy
 from trivet.planning.memory.greedy_by_size import order_by_size
 from trivet.planning.memory.problem import Placement, Problem, lower_bound
+
+if TYPE_CHECKING:
+    import random
+else:
+    random = late("random")
 
 
 def hill_climb(problem: Problem, seed: int = 0, work: int = 5_000) -> Placement:
@@ -19,9 +25,10 @@ def hill_climb(problem: Problem, seed: int = 0, work: int = 5_000) -> Placement:
     fit = FirstFit(problem)
     order = order_by_size(problem)
     best = min((fit.place(order), greedy(problem)), key=lambda placement: placement.cost(problem))
-    if len(order) < 2:
+    goal = lower_bound(problem)
+    if len(order) < 2 or sum(best.cost(problem)) <= goal:
         return best
-    goal, generator = lower_bound(problem), random.Random(seed)
+    generator = random.Random(seed)
     current = fit.place(order).cost(problem)
     for _ in range(work // len(order)):
         if sum(best.cost(problem)) <= goal:

@@ -1,8 +1,67 @@
-"""The table that the family files of this package fill: which C kernel runs a node."""
+"""The C kernels' families: which operators each has kernels for, in order of priority; and the table that they fill."""
 
 from __future__ import annotations
 
-from trivet.backends.ckernels import Call
-from trivet.backends.table import KernelTable
+import importlib
+from collections.abc import Mapping, Sequence
+from functools import cache
 
-KERNELS: KernelTable[Call] = KernelTable("plan")
+from trivet.backends.ckernels import Call, CKernel
+from trivet.backends.table import KernelTable
+from trivet.ir.op import Op
+from trivet.ops import activation as a
+from trivet.ops import conv, matmul, pool, quantize, reduce, resize, softmax
+from trivet.ops import elementwise as e
+from trivet.ops import movement as m
+
+_ARITHMETIC = (e.Add, e.Sub, e.Mul, e.Div, e.SquaredDifference, e.Maximum, e.Minimum)
+_BYTE_FUNCTIONS = (a.Clamp, a.Logistic, a.Tanh, a.HardSwish, a.Abs, a.LeakyRelu, a.Elu, a.Gelu, a.Exp, a.Rsqrt)
+_FUNCTIONS = (
+    *_BYTE_FUNCTIONS, a.HardSigmoid, a.PRelu, a.Softplus, a.Log, a.Sqrt, a.Neg, a.Reciprocal, a.Erf, a.Floor, a.Ceil,
+    a.Round, a.Sin, a.Cos,
+)  # fmt: skip
+_REDUCTIONS = (reduce.Mean, reduce.Sum, reduce.ReduceMax, reduce.ReduceMin, reduce.ReduceProd)
+
+FAMILIES: Mapping[str, Sequence[type[Op]]] = {
+    "copy": (),
+    "lookup": (a.Lookup, *_BYTE_FUNCTIONS),
+    "conv": (conv.Conv2D, matmul.Dense),
+    "depthwise": (conv.DepthwiseConv2D,),
+    "conv_transpose": (conv.ConvTranspose2D,),
+    "reduce": (*_REDUCTIONS, pool.AveragePool2D),
+    "pool": (pool.MaxPool2D, pool.AveragePool2D),
+    "softmax": (softmax.Softmax, softmax.LogSoftmax),
+    "quantize": (quantize.Quantize, quantize.Dequantize, quantize.Requantize),
+    "arithmetic": (*_ARITHMETIC, e.Pow),
+    "exact": (matmul.MatMul, a.Relu),
+    "batch_matmul": (matmul.BatchMatMul,),
+    "choice": (e.Equal, e.NotEqual, e.Less, e.LessEqual, e.Greater, e.GreaterEqual, e.Where, e.Cast),
+    "fold": (*_REDUCTIONS, reduce.ArgMax, reduce.ArgMin),
+    "functions": _FUNCTIONS,
+    "wide": (*_ARITHMETIC, a.LeakyRelu),
+    "concat": (m.Concat,),
+    "movement": (m.Slice, m.Pad, m.Transpose, m.Expand, m.Tile, m.SpaceToDepth, m.DepthToSpace),
+    "gather": (m.Gather,),
+    "take": (resize.ResizeNearest,),
+    "bilinear": (resize.ResizeBilinear,),
+}
+"""A family is a module of this package, with its kernels as `FAMILY`. It is imported when one of its operators is met:
+what is missing here is never found."""
+
+
+def _module(family: str) -> str:
+    return f"{__package__}.{family}"
+
+
+KERNELS: KernelTable[Call] = KernelTable("plan", {_module(family): ops for family, ops in FAMILIES.items()})
+
+
+@cache
+def kernels_by_family() -> dict[str, tuple[CKernel, ...]]:
+    """Every kernel of the runtime; ids are unique and stable."""
+    return {family: importlib.import_module(_module(family)).FAMILY for family in FAMILIES}
+
+
+def all_kernels() -> list[CKernel]:
+    """Every kernel of the runtime, in the order of their families."""
+    return [kernel for kernels in kernels_by_family().values() for kernel in kernels]

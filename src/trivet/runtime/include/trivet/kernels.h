@@ -7,19 +7,19 @@
 #include "trivet/kernels/conv.h"
 #include "trivet/kernels/depthwise.h"
 #include "trivet/kernels/conv_transpose.h"
+#include "trivet/kernels/reduce.h"
 #include "trivet/kernels/pool.h"
 #include "trivet/kernels/softmax.h"
 #include "trivet/kernels/quantize.h"
 #include "trivet/kernels/arithmetic.h"
 #include "trivet/kernels/exact.h"
-#include "trivet/kernels/reduce.h"
 #include "trivet/kernels/batch_matmul.h"
 #include "trivet/kernels/choice.h"
 #include "trivet/kernels/fold.h"
+#include "trivet/kernels/functions.h"
 #include "trivet/kernels/wide.h"
 #include "trivet/kernels/concat.h"
 #include "trivet/kernels/movement.h"
-#include "trivet/kernels/functions.h"
 #include "trivet/kernels/gather.h"
 #include "trivet/kernels/take.h"
 #include "trivet/kernels/bilinear.h"
@@ -30,19 +30,19 @@
     TRIVET_KERNELS_CONV(X) \
     TRIVET_KERNELS_DEPTHWISE(X) \
     TRIVET_KERNELS_CONV_TRANSPOSE(X) \
+    TRIVET_KERNELS_REDUCE(X) \
     TRIVET_KERNELS_POOL(X) \
     TRIVET_KERNELS_SOFTMAX(X) \
     TRIVET_KERNELS_QUANTIZE(X) \
     TRIVET_KERNELS_ARITHMETIC(X) \
     TRIVET_KERNELS_EXACT(X) \
-    TRIVET_KERNELS_REDUCE(X) \
     TRIVET_KERNELS_BATCH_MATMUL(X) \
     TRIVET_KERNELS_CHOICE(X) \
     TRIVET_KERNELS_FOLD(X) \
+    TRIVET_KERNELS_FUNCTIONS(X) \
     TRIVET_KERNELS_WIDE(X) \
     TRIVET_KERNELS_CONCAT(X) \
     TRIVET_KERNELS_MOVEMENT(X) \
-    TRIVET_KERNELS_FUNCTIONS(X) \
     TRIVET_KERNELS_GATHER(X) \
     TRIVET_KERNELS_TAKE(X) \
     TRIVET_KERNELS_BILINEAR(X) \
