@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from normal_form import normal_form
 from trivet import interp
 from trivet.core.dtype import I8, I32
 from trivet.errors import InvalidModel
+from trivet.frontends.options import LoadOptions
 from trivet.frontends.tiny import constants
-from trivet.frontends.tiny.convert import parse
+from trivet.frontends.tiny.convert import load, parse
 from trivet.ir.verify import verify
 
 DENSE = """# a dense layer
@@ -62,6 +65,56 @@ def test_lists_may_span_lines() -> None:
     np.testing.assert_array_equal(y, [4, 2])
 
 
+def test_lists_may_hold_comments_and_signs() -> None:
+    constant = parse("const c: i32[2, 3] = [[1, -2, +3], # one row, [9], 8\n [ 04,5 ,\n6 ]]\noutput c").outputs[0]
+    assert constant.data is not None and constant.data.tolist() == [[1, -2, 3], [4, 5, 6]]
+
+
+def test_a_program_may_come_from_another_system(tmp_path: Path) -> None:
+    path = tmp_path / "dense.tiny"
+    path.write_bytes(b"\xef\xbb\xbf" + DENSE.replace("\n", "\r\n").encode())
+    assert normal_form(load(path, LoadOptions()).graph) == normal_form(parse(DENSE, "dense"))
+    path.write_bytes(b"\xef\xbb\xbfinput x: i8[2]\r\nlet y = z\r\n")
+    with pytest.raises(InvalidModel, match=r":2:9: 'z' is not defined"):
+        load(path, LoadOptions())
+
+
+COUNT = 250_000
+LARGE = [
+    ("numbers", f"const c: i8[{COUNT}] = [" + "12," * (COUNT - 1) + "7]\noutput c", None),
+    ("rows", f"const c: i8[{COUNT // 2}, 1] = [" + "[12]," * (COUNT // 2 - 1) + "[7]]\noutput c", None),
+    (
+        "a number that does not fit",
+        f"const c: i8[{COUNT}] = [" + "12," * (COUNT - 1) + "128]",
+        ":1:750021: 128 does not",
+    ),
+    ("a row too many", "const c: i8[1, 1] = [" + "[12]," * COUNT + "[7]]", ":1:23: axis 0 has 1 entries, the list has"),
+    ("a comma too many", f"const c: i8[{COUNT}] = [" + "12," * COUNT + "]", ":1:750024: found ']', expected '[' or"),
+    (
+        "no end",
+        f"const c: i8[{COUNT}] = [" + "12," * COUNT + "1\noutput c",
+        ":2:1: found 'output', expected ',' or ']'",
+    ),
+    ("white space", "const c: i8[2] = [[1" + " " * 1_000_000 + "x]]", ":1:1000021: found 'x', expected ',' or ']'"),
+    ("axes", "input x: i8[" + "1, " * COUNT + "1]", ":1:19: tensors have one or two axes, this one has more"),
+    ("a name", "let y = " + "q" * 1_000_000, ":1:9: 'qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq...' is not defined"),
+    ("a file", 'const c: i8[1] = file "' + "q" * 1_000_000 + '"', ":1:23: cannot read ..."),
+]
+
+
+@pytest.mark.parametrize(("text", "error"), [c[1:] for c in LARGE], ids=[c[0] for c in LARGE])
+def test_a_line_of_a_megabyte_takes_no_two_seconds(text: str, error: str | None) -> None:
+    start = time.process_time()
+    if error is None:
+        data = parse(text).outputs[0].data
+        assert data is not None and data.ravel()[-1] == 7
+    else:
+        with pytest.raises(InvalidModel) as caught:
+            parse(text)
+        assert str(caught.value).startswith(f"<text>{error}") and len(str(caught.value)) < 600
+    assert time.process_time() - start < 2
+
+
 def test_constants_from_files_are_relative_to_the_program(tmp_path: Path) -> None:
     np.save(tmp_path / "c.npy", np.array([5, 6], np.int64))
     graph = parse('input x: i32[2] const c: i32[2] = file "c.npy" let y = x + c output y', directory=tmp_path)
@@ -95,6 +148,13 @@ ERRORS = [
     ("constant too large", "const c: i8[2] = 200\noutput c", "<text>:1:18", "200 does not fit i8 (-128 to 127)"),
     ("list too short", "const c: i8[2] = [1]\noutput c", "<text>:1:19", "axis 0 has 2 entries, the list has 1"),
     ("list too deep", "const c: i8[1] = [[1]]\noutput c", "<text>:1:20", "nested deeper than 1 axes"),
+    ("empty list", "const c: i8[2] = []\noutput c", "<text>:1:18", "axis 0 has 2 entries, the list has 0"),
+    ("empty row", "const c: i8[1, 2] = [ [ ]]\noutput c", "<text>:1:23", "axis 1 has 2 entries, the list has 0"),
+    ("a number in place of a row", "const c: i8[2, 1] = [[1], 2]\noutput c", "<text>:1:23", "axis 1 is missing"),
+    ("a misfit in the second row", "const c: i8[2, 2] = [[1, 2], [3, -129]]", "<text>:1:34", "-129 does not fit"),
+    ("a misfit after a comment", "const c: i8[2] = [1, # 5\n 300]", "<text>:2:2", "300 does not fit"),
+    ("a long number in a row", "const c: i8[1, 2] = [[1, " + "9" * 21 + "]]", "<text>:1:26", "too long"),
+    ("axes of nothing", "input x: i8[]", "<text>:1:13", "found ']', expected a number"),
     ("missing file", 'const c: i8[2] = file "no.npy"\noutput c', "<text>:1:23", "cannot read"),
     ("unknown type", "input x: f32[2]", "<text>:1:10", "expected i8 or i32"),
     ("three axes", "input x: i8[2, 2, 2]", "<text>:1:19", "one or two axes"),

@@ -10,6 +10,9 @@ from trivet.core.dtype import I8, DType
 from trivet.ir.op import Array
 from trivet.ir.types import Shape
 
+SHOWN_CHARACTERS = 100
+"""Of the name of a file, in messages."""
+
 RANDOM_I32 = 1000
 """Random i32 constants lie in [-RANDOM_I32, RANDOM_I32]."""
 
@@ -63,19 +66,21 @@ def from_list(dtype: DType, shape: Shape, items: list[object]) -> Array:
     return np.array(flat, dtype.numpy).reshape(shape)
 
 
-def from_file(dtype: DType, shape: Shape, path: Path) -> Array:
+def from_file(dtype: DType, shape: Shape, directory: Path, name: str) -> Array:
     """A `.npy` file of integers.
 
     Raises: BadData.
     """
+    shown = name if len(name) <= SHOWN_CHARACTERS else f"...{name[3 - SHOWN_CHARACTERS :]}"
     try:
-        data = np.load(path, allow_pickle=False)
+        data = np.load(directory / name, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        raise BadData(f"cannot read {path}: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is no .npy file"
+        raise BadData(f"cannot read {shown}: {reason}") from None
     if not isinstance(data, np.ndarray) or data.dtype.kind not in "iu":
-        raise BadData(f"{path} holds no integer array")
+        raise BadData(f"{shown} holds no integer array")
     if data.shape != shape:
-        raise BadData(f"{path} has shape {list(data.shape)}, the constant is {list(shape)}")
+        raise BadData(f"{shown} has shape {list(data.shape)}, the constant is {list(shape)}")
     if data.size:
         _check_range(dtype, int(data.min()), int(data.max()))
     return np.ascontiguousarray(data.astype(dtype.numpy))

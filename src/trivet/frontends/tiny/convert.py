@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,10 +36,15 @@ MAX_ELEMENTS = 1 << 26
 
 MAX_OPERATORS = 10_000
 
+SHOWN_CHARACTERS = 40
+
 _EXPECTED = {
     "NAME": "a name",
     "INT": "a number",
     "SIGNED": "a number",
+    "DIMS": "a number",
+    "NUMBERS": "a number",
+    "ROWS": "'['",
     "STRING": "a quoted file name",
     "PLUS": "'+'",
     "AT": "'@'",
@@ -51,7 +59,7 @@ def load(path: Path, options: LoadOptions) -> Loaded:
     Raises: InvalidModel with file, line, column and a caret.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InvalidModel(f"cannot read: {error.strerror or error}", where=path) from None
     except UnicodeDecodeError:
@@ -86,17 +94,19 @@ def _parser() -> Lark:
     return Lark(grammar, parser="lalr", transformer=cast(Any, _Dispatch()), maybe_placeholders=False)
 
 
+_BRACKET = re.compile(r'[(\[)\]]|#[^\n]*|"[^"\n]*"')
+"""A bracket, or a comment or a name of a file, whose brackets are none."""
+
+
 def _check_nesting(source: TinySource) -> None:
     depth = 0
-    commented = False
-    for at, character in enumerate(source.text):
-        if character in "#\n":
-            commented = character == "#"
-        elif not commented and character in "([":
+    for match in _BRACKET.finditer(source.text):
+        character = source.text[match.start()]
+        if character in "([":
             depth += 1
             if depth > MAX_NESTING:
-                raise source.error(f"more than {MAX_NESTING} brackets inside each other", at)
-        elif not commented and character in ")]":
+                raise source.error(f"more than {MAX_NESTING} brackets inside each other", match.start())
+        elif character in ")]":
             depth -= 1
 
 
@@ -106,16 +116,31 @@ def _syntax_error(source: TinySource, error: UnexpectedInput) -> InvalidModel:
     assert isinstance(error, UnexpectedToken)
     token: Token = error.token
     start = len(source.text) if token.type == "$END" else int(token.start_pos or 0)
-    found = "the end of the file" if token.type == "$END" else repr(str(token))
-    if len(found) > 40:
-        found = found[:37] + "..."
+    found = "the end of the file" if token.type == "$END" else _quoted(str(token))
     wanted = sorted({_EXPECTED.get(name, f"'{_literal(name)}'") for name in error.accepts or error.expected})
     return source.error(f"found {found}, expected {' or '.join(wanted)}", start, start + max(1, len(token)))
+
+
+def _quoted(text: str) -> str:
+    """Text of the program for a message; what is long is cut."""
+    return repr(text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "...")
 
 
 def _literal(terminal: str) -> str:
     symbols = {"LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "COLON": ":", "COMMA": ",", "EQUAL": "="}
     return symbols.get(terminal, terminal.lower())
+
+
+_NUMBER = re.compile(r"[-+]?\d+")
+_ROW = re.compile(r"\[([^]]*)")
+_TOO_LONG = re.compile(r"\d{20}")
+"""Found in every number of more than 20 characters, and in some others."""
+
+
+def _numbers_in(run: Token) -> Iterator[Token]:
+    """The numbers of a run, with their places."""
+    for match in _NUMBER.finditer(run):
+        yield Token("INT", match[0], int(run.start_pos or 0) + match.start())
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +171,7 @@ class _Builder:
         self.graph = Graph(Path(source.file).stem or "main")
         self.values: dict[str, Value] = {}
         self.numbers: list[Token] = []
-        """The numbers of the list that is being read, in the order of the text."""
+        """Runs of numbers of the list that is being read, in the order of the text."""
 
     # ---- statements
 
@@ -161,13 +186,13 @@ class _Builder:
                 case "random":
                     data = constants.random(type_.dtype, type_.shape, argument)
                 case "file":
-                    data = constants.from_file(type_.dtype, type_.shape, self.directory / argument)
+                    data = constants.from_file(type_.dtype, type_.shape, self.directory, argument)
                 case "splat":
                     data = constants.splat(type_.dtype, type_.shape, argument)
                 case _:
                     data = constants.from_list(type_.dtype, type_.shape, argument)
         except constants.BadData as error:
-            raise self._error(str(error), token if error.element is None else self.numbers[error.element]) from None
+            raise self._error(str(error), token if error.element is None else self._number(error.element)) from None
         self.numbers.clear()
         self._define(name, self.graph.constant(data, type_, str(name)))
 
@@ -182,13 +207,14 @@ class _Builder:
         self.graph.add_output(self._find(name))
 
     def on_type(self, parts: list[Token]) -> TensorType:
-        name, *dims = parts
+        name, run = parts
+        dims = list(islice(_numbers_in(run), 3))
         dtype = dtypes.by_name(str(name))
         if dtype not in (I8, I32):
-            raise self._error(f"unknown type '{name}', expected i8 or i32", name)
+            raise self._error(f"unknown type {_quoted(str(name))}, expected i8 or i32", name)
         shape: Shape = tuple(self._integer(d) for d in dims)
         if len(shape) > 2:
-            raise self._error(f"tensors have one or two axes, this one has {len(shape)}", dims[2])
+            raise self._error("tensors have one or two axes, this one has more", dims[2])
         elements = 1
         for dim, token in zip(shape, dims, strict=True):
             elements *= dim
@@ -208,13 +234,36 @@ class _Builder:
     def on_splat(self, parts: list[Token]) -> tuple[str, int, Token]:
         return "splat", self._integer(parts[0]), parts[0]
 
-    def on_number(self, parts: list[Token]) -> tuple[int, Token]:
-        self.numbers.append(parts[0])
-        return self._integer(parts[0]), parts[0]
+    def on_numbers(self, parts: list[Token]) -> tuple[str, list[int], Token]:
+        run = self._checked(parts[0])
+        return "numbers", [int(number) for number in run.split(",")], next(_numbers_in(run))
 
-    def on_list(self, parts: list[Any]) -> tuple[str, list[object], Token | None]:
-        token = next((p[-1] for p in parts), None)
-        return "list", [p[0] if isinstance(p[0], int) else p[1] for p in parts], token
+    def on_rows(self, parts: list[Token]) -> tuple[str, list[list[int]], Token]:
+        run = self._checked(parts[0])
+        rows = [[int(number) for number in row.split(",")] if row.strip() else [] for row in _ROW.findall(run)]
+        return "rows", rows, next(_numbers_in(run), run)
+
+    def on_list(self, parts: list[Any]) -> tuple[str, list[object], Token]:
+        bracket, *runs = parts
+        items: list[object] = []
+        for kind, argument, _ in runs:
+            if kind == "list":
+                items.append(argument)
+            else:
+                items += argument
+        return "list", items, runs[0][-1] if runs else bracket
+
+    def _checked(self, run: Token) -> Token:
+        """Numbers that are short enough to be looked at."""
+        if _TOO_LONG.search(run) is not None:
+            for number in _numbers_in(run):
+                self._integer(number)
+        self.numbers.append(run)
+        return run
+
+    def _number(self, index: int) -> Token:
+        """Number `index` of the list that is being read."""
+        return next(islice((number for run in self.numbers for number in _numbers_in(run)), index, None))
 
     # ---- expressions
 
@@ -259,7 +308,7 @@ class _Builder:
     def _define(self, token: Token, value: Value) -> None:
         name = str(token)
         if name in self.values:
-            raise self._error(f"'{name}' is defined twice", token)
+            raise self._error(f"{_quoted(str(name))} is defined twice", token)
         if value.loc is None:
             start = int(token.start_pos or 0)
             value.defined = self.source.span(start, start + len(token))
@@ -269,7 +318,8 @@ class _Builder:
         name = str(token)
         if name not in self.values:
             close = get_close_matches(name, self.values, 1)
-            raise self._error(f"'{name}' is not defined" + (f", did you mean '{close[0]}'?" if close else ""), token)
+            meant = f", did you mean {_quoted(close[0])}?" if close else ""
+            raise self._error(f"{_quoted(str(name))} is not defined{meant}", token)
         return self.values[name]
 
     def _integer(self, token: Token) -> int:
