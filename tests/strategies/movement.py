@@ -24,6 +24,11 @@ def operand(draw: DrawFn, shape: Shape) -> TensorType:
 
 
 @st.composite
+def copy(draw: DrawFn) -> Instance:
+    return instance(draw, m.Copy(), (draw(operand(draw(shapes((0, 4), 4)))),))
+
+
+@st.composite
 def reshape(draw: DrawFn) -> Instance:
     x = draw(operand(draw(shapes((0, 4), 4))))
     parts = [d for d in x.shape if d != 1]
@@ -122,6 +127,7 @@ def depth_to_space(draw: DrawFn) -> Instance:
 
 
 STRATEGIES: dict[type[Op], SearchStrategy[Instance]] = {
+    m.Copy: copy(),
     m.Reshape: reshape(),
     m.Reinterpret: reinterpret(),
     m.Transpose: transpose(),

@@ -67,6 +67,7 @@ ALL_OPS: tuple[type[Op], ...] = (
     quantize.Quantize,
     quantize.Dequantize,
     quantize.Requantize,
+    movement.Copy,
     movement.Reshape,
     movement.Reinterpret,
     movement.Transpose,

@@ -44,6 +44,29 @@ def _sizes(out: Region) -> Shape:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy(_Movement):
+    """The same tensor in another place: planning puts it where a value goes from one memory to another.
+
+    x: [...] -> y: [...]
+    """
+
+    name: ClassVar[str] = "copy"
+
+    def infer(self, types: Types) -> Types:
+        require(len(types) == 1, "copy takes one operand")
+        return types
+
+    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
+        return (arrays[0].copy(),)
+
+    def access(self, types: Types) -> tuple[Access, ...]:
+        return (tuple(pointwise(axis, size) for axis, size in enumerate(types[0].shape)),)
+
+    def tile(self, types: Types, out: Region) -> contract.Tile | None:
+        return contract.Tile(self, (out,))
+
+
+@dataclass(frozen=True, slots=True)
 class Reshape(_Movement):
     """The same elements in the same order under another shape.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from trivet.backends.ckernels import Call, images_of
 from trivet.backends.plan import format as f
-from trivet.backends.plan.kernels.copy import CONSTANT, COPY
+from trivet.backends.plan.kernels.copy import CONSTANT, copy_call
 from trivet.backends.plan.pool import ConstantPool, pack_params
 from trivet.backends.plan.selection import Selection
 from trivet.backends.records import FieldValue, Record, align
@@ -195,7 +195,7 @@ class _Writer:
     def transfer(self, transfer: Transfer) -> None:
         """A copy is a stream of one step; the value lives at the target from then on."""
         value, index = transfer.value, len(self.tables["steps"].rows)
-        call = Call(COPY, (value,), {"size_bytes": value.type.size_bytes}, images=1)
+        call = copy_call(value)
         source = self.tensor_at(value, transfer.source, self.producer(value))
         target = self.tensor_at(value, transfer.target, index)
         self.step(_Layer(call, (value,), f"copy of {value.name}"), [source], [target])

@@ -23,7 +23,7 @@ _FUNCTIONS = (
 _REDUCTIONS = (reduce.Mean, reduce.Sum, reduce.ReduceMax, reduce.ReduceMin, reduce.ReduceProd)
 
 FAMILIES: Mapping[str, Sequence[type[Op]]] = {
-    "copy": (),
+    "copy": (m.Copy,),
     "lookup": (a.Lookup, *_BYTE_FUNCTIONS),
     "conv": (conv.Conv2D, matmul.Dense),
     "depthwise": (conv.DepthwiseConv2D,),

@@ -5,7 +5,7 @@
 #include "trivet/kernel.h"
 
 typedef struct trivet_copy_record {
-    uint32_t size_bytes; /* of the operand and of the result */
+    uint32_t row_bytes; /* of the operand and of the result */
 } trivet_copy_record;
 typedef char trivet_copy_record_is_packed[sizeof(trivet_copy_record) == 4 ? 1 : -1];
 
@@ -16,7 +16,7 @@ typedef char trivet_constant_record_is_packed[sizeof(trivet_constant_record) == 
 
 /* X(id, name, parameter record, by rows, bit i: word i of the record starts a blob) */
 #define TRIVET_KERNELS_COPY(X) \
-    X(2, copy, trivet_copy_record, 0u, 0x0u) \
+    X(2, copy, trivet_copy_record, 1u, 0x0u) \
     X(3, constant, trivet_constant_record, 0u, 0x1u) \
 
 #endif
