@@ -28,7 +28,8 @@ class Technique:
 
 @dataclass(frozen=True, slots=True)
 class LayerRow:
-    """One layer of the layer-by-layer plan: bytes in use while it runs, and the margin of its int32 sums in bits."""
+    """One layer of the layer-by-layer plan: bytes in use while it runs, and the margin of its int32 sums in bits, least
+    and of each output channel."""
 
     op: str
     name: str
@@ -37,6 +38,7 @@ class LayerRow:
     weight_bytes: int
     bytes_in_use: int
     margin_bits: float | None
+    channel_margins: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class Analysis:
                     "weight_bytes": row.weight_bytes,
                     "bytes_in_use": row.bytes_in_use,
                     "margin_bits": row.margin_bits,
+                    "channel_margin_bits": list(row.channel_margins),
                 }
                 for row in self.layers
             ],
@@ -163,6 +166,7 @@ def _layers(graph: Graph, plan: ExecutionPlan) -> list[LayerRow]:
                     weight_bytes=sum(v.type.size_bytes for v in node.inputs if v.is_constant),
                     bytes_in_use=load,
                     margin_bits=_margin(ranges, id(node)),
+                    channel_margins=_channel_margins(ranges, id(node)),
                 )
             )
     return rows
@@ -171,3 +175,8 @@ def _layers(graph: Graph, plan: ExecutionPlan) -> list[LayerRow]:
 def _margin(ranges: Ranges, node: int) -> float | None:
     sums = ranges.sums.get(node)
     return round(sums.margin_bits, 1) if sums is not None else None
+
+
+def _channel_margins(ranges: Ranges, node: int) -> tuple[float, ...]:
+    sums = ranges.sums.get(node)
+    return tuple(round(bits, 1) for bits in sums.channel_margins) if sums is not None else ()

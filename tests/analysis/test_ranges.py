@@ -99,6 +99,18 @@ def test_the_margin_is_that_of_the_fullest_channel(interval: Interval, bits: flo
     assert sums.fits == (interval.hi < 1 << 31)
 
 
+def test_every_channel_has_its_margin() -> None:
+    weights = "[[1, -4, 0], [2, 3, 0]]"
+    node = parse(f"input x: i8[2]\nconst w: i8[2, 3] = {weights}\nlet y = x @ w\noutput y").nodes[0]
+    sums = accumulator_sums(node, [Interval(-128, 127), Interval(-4, 3)])
+    assert sums is not None
+    lowest = [-128 * 3, -4 * 127 - 3 * 128, 0]
+    highest = [127 * 3, 4 * 128 + 3 * 127, 0]
+    wanted = [31 - math.log2(max(-lo, hi + 1)) for lo, hi in zip(lowest, highest, strict=True)]
+    np.testing.assert_allclose(sums.channel_margins, wanted, rtol=1e-12)
+    assert math.isclose(sums.margin_bits, min(sums.channel_margins))
+
+
 def dense(bias: int, dtype: object = I8) -> Graph:
     """One channel of four weights of 100 and a bias."""
     graph = Graph()

@@ -60,6 +60,21 @@ def test_a_budget_that_is_too_small_is_refused_with_bytes(capsys: pytest.Capture
     assert code == 1 and "budget of 0" in err and not plan.exists()
 
 
+def test_analyze_shows_margins_channel_by_channel(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "tight.tiny"
+    path.write_text("input x: i8[2]\nconst w: i32[2, 3] = [[1, 100000, 0], [1, 2, 8000000]]\nlet y = x @ w\noutput y\n")
+    few, every = (trivet(capsys, "analyze", path, flag)[1] for flag in ("-v", "-vv"))
+    assert (
+        "1.1 bits" in few
+        and "  channels with less than 8 bits of int32 to spare:\n    matmul y: 1: 7.4, 2: 1.1\n" in few
+    )
+    assert "  bits of int32 to spare in each channel:\n    matmul y: 0: 23.0, 1: 7.4, 2: 1.1\n" in every
+    assert "to spare" not in trivet(capsys, "analyze", path)[1]
+    (layer,) = json.loads(trivet(capsys, "analyze", path, "--json")[1])["layers"]
+    assert (layer["margin_bits"], layer["channel_margin_bits"]) == (1.1, [23.0, 7.4, 1.1])
+    assert "no channels with less than 8 bits" in trivet(capsys, "analyze", DIGITS, "-v")[1]
+
+
 def test_analyze_answers_and_exits_0_even_if_nothing_fits(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = trivet(capsys, "analyze", DIGITS, "-m", "100", "--json")
     analysis = json.loads(out)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +32,15 @@ INT32 = Interval(-(1 << 31), (1 << 31) - 1)
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """Hulls over the output channels: of every partial sum, and of the finished sums."""
+    """Hulls over the output channels: of every partial sum, and of the finished sums.
+
+    `reach` is, for each channel, how far from 0 its partial sums may get; operands that are computed have one channel.
+    """
 
     channels: int
     worst: Interval
     total: Interval
+    reach: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0), compare=False, repr=False)
 
     @property
     def fits(self) -> bool:
@@ -46,6 +51,12 @@ class Sums:
     def margin_bits(self) -> float:
         """Bits of int32 that the partial sums of the fullest channel leave unused; negative if they may overflow."""
         return 31 - math.log2(max(-self.worst.lo, self.worst.hi + 1, 1))
+
+    @property
+    def channel_margins(self) -> list[float]:
+        """The same of every channel."""
+        margins: list[float] = (31 - np.log2(np.maximum(self.reach, 1))).tolist()
+        return margins
 
 
 def accumulator_sums(node: Node, ranges: Sequence[Interval]) -> Sums | None:
@@ -122,8 +133,9 @@ def _sums(columns: Ints, x: Interval, bias: tuple[Ints, Ints]) -> Sums:
     operands: list[Array] = [array.astype(exact) for array in (positive, negative, *bias)]
     p, n, low, high = operands
     below, above = min(x.lo, 0), max(x.hi, 0)
-    worst = _hull(p * below + n * above + np.minimum(low, 0), p * above + n * below + np.maximum(high, 0))
-    return Sums(columns.shape[1], worst, _hull(p * x.lo + n * x.hi + low, p * x.hi + n * x.lo + high))
+    least, most = p * below + n * above + np.minimum(low, 0), p * above + n * below + np.maximum(high, 0)
+    total = _hull(p * x.lo + n * x.hi + low, p * x.hi + n * x.lo + high)
+    return Sums(columns.shape[1], _hull(least, most), total, np.maximum(-least, most + 1).astype(np.float64))
 
 
 def _hull(low: Array, high: Array) -> Interval:
@@ -133,7 +145,8 @@ def _hull(low: Array, high: Array) -> Interval:
 def _uniform(term: Interval, steps: int, bias: Interval | None) -> Sums:
     bias = bias or Interval(0, 0)
     partial = Interval(steps * min(term.lo, 0) + min(bias.lo, 0), steps * max(term.hi, 0) + max(bias.hi, 0))
-    return Sums(1, partial, Interval(steps * term.lo + bias.lo, steps * term.hi + bias.hi))
+    total = Interval(steps * term.lo + bias.lo, steps * term.hi + bias.hi)
+    return Sums(1, partial, total, np.array([max(-partial.lo, partial.hi + 1)], np.float64))
 
 
 def _bias_ends(bias: Value | None, range_: Interval | None, channels: int) -> tuple[Ints, Ints]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Sequence
+from statistics import median
 
 from rich.console import Console
 from rich.table import Table
 
 from trivet.cli.options import add_budgets, add_model, add_output_style, add_pipeline, note, print_json
 from trivet.cli.settings import settings_from
-from trivet.fitting import Analysis, analyze_model
+from trivet.fitting import Analysis, LayerRow, analyze_model
+
+TIGHT_BITS = 8
+"""A margin below which `-v` names the channel."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +42,9 @@ def _print(analysis: Analysis, arguments: argparse.Namespace) -> None:
         markup=False,
     )
     if not arguments.quiet:
-        console.print(_layer_table(analysis, arguments.verbose))
+        console.print(_layer_table(analysis, bool(arguments.verbose)))
+        for line in _margins(analysis.layers, arguments.verbose):
+            console.print(line, markup=False)
     for technique in analysis.techniques:
         console.print(f"  smallest fast memory, {technique.name}: {technique.fast_bytes:,} bytes", markup=False)
     console.print(f"  flash (plan with weights): {analysis.flash_bytes:,} bytes")
@@ -57,13 +64,36 @@ def _layer_table(analysis: Analysis, verbose: bool) -> Table:
     for title in ("MACs", "weights", "bytes in use"):
         table.add_column(title, justify="right")
     if verbose:
-        table.add_column("int32 margin", justify="right")
+        for title in ("int32 margin", "median"):
+            table.add_column(title, justify="right", no_wrap=True)
     peak = max((row.bytes_in_use for row in analysis.layers), default=0)
     for row in analysis.layers:
         mark = " <-- peak" if row.bytes_in_use == peak else ""
         cells = [row.op, "x".join(map(str, row.shape)), f"{row.macs:,}", f"{row.weight_bytes:,}"]
         cells.append(f"{row.bytes_in_use:,}{mark}")
         if verbose:
-            cells.append("" if row.margin_bits is None else f"{row.margin_bits:.1f} bits")
+            cells += _margin(row)
         table.add_row(*cells)
     return table
+
+
+def _margin(row: LayerRow) -> list[str]:
+    """Bits of the fullest channel, and of the one in the middle."""
+    if row.margin_bits is None:
+        return []
+    return [f"{row.margin_bits:.1f} bits", f"{median(row.channel_margins):.1f}"]
+
+
+def _margins(layers: Sequence[LayerRow], verbosity: int) -> Iterator[str]:
+    """Channels whose sums have few bits of int32 to spare; all channels of all layers if `verbosity` is 2."""
+    if verbosity == 0:
+        return
+    limit = TIGHT_BITS if verbosity == 1 else 32
+    found = [(row, [(i, bits) for i, bits in enumerate(row.channel_margins) if bits < limit]) for row in layers]
+    lines = [f"    {row.op} {row.name}: " + ", ".join(f"{i}: {b:.1f}" for i, b in few) for row, few in found if few]
+    few = f"channels with less than {TIGHT_BITS} bits of int32 to spare"
+    if verbosity == 1:
+        yield f"  {few}:" if lines else f"  no {few}"
+    else:
+        yield "  bits of int32 to spare in each channel:"
+    yield from lines

@@ -204,7 +204,7 @@ def add_output_style(parser: argparse.ArgumentParser) -> None:
 
 def add_verbosity(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="only errors")
-    parser.add_argument("-v", "--verbose", action="store_true", help="more detail")
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="more detail; twice: all there is")
 
 
 def note(text: str, quiet: bool = False) -> None:
