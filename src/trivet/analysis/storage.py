@@ -99,7 +99,7 @@ class _Sharer:
             yield from run
 
     def _share_part(self, node: Node) -> None:
-        if node.output.type.dtype.bits % 8 and node.output.type.dtype is not BOOL:
+        if len(node.outputs) != 1 or (node.output.type.dtype.bits % 8 and node.output.type.dtype is not BOOL):
             return
         match node.op:
             case Concat():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trivet.ir.op import Op
-from trivet.ops import activation, conv, elementwise, matmul, movement, pool, quantize, reduce, resize, softmax
+from trivet.ops import activation, conv, dynamic, elementwise, matmul, movement, pool, quantize, reduce, resize, softmax
 
 ALL_OPS: tuple[type[Op], ...] = (
     conv.Conv2D,
@@ -67,6 +67,8 @@ ALL_OPS: tuple[type[Op], ...] = (
     quantize.Quantize,
     quantize.Dequantize,
     quantize.Requantize,
+    dynamic.DynamicQuantize,
+    dynamic.IntegerConv2D,
     movement.Copy,
     movement.Reshape,
     movement.Reinterpret,

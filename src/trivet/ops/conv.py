@@ -63,15 +63,7 @@ class Conv2D(Op):
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
         x, w = (centered(a, t) for a, t in zip(arrays[:2], types[:2], strict=True))
-        taps = list(self._windows(types[1]).taps(x, 0))
-        windows = taps[0][..., None, :] if len(taps) == 1 else np.stack(taps, axis=3)
-        sums = [
-            matmul(columns.reshape(-1, filters[0].size), filters.reshape(len(filters), -1).T)
-            for columns, filters in zip(
-                np.split(windows, self.groups, axis=4), np.split(w, self.groups, axis=0), strict=True
-            )
-        ]
-        acc = np.concatenate(sums, axis=1).reshape(*windows.shape[:3], w.shape[0])
+        acc = window_sums(self._windows(types[1]), x, w, self.groups)
         return (products_to_output(self, acc, arrays, types),)
 
     def scales(self, types: Types) -> Reals:
@@ -283,6 +275,17 @@ class ConvTranspose2D(Op):
         filters = np.split(w, self.groups, axis=0)
         products = [matmul(p, f.T) for p, f in zip(pixels, filters, strict=True)]
         return np.concatenate(products, axis=1).reshape(*x.shape[:3], len(w))
+
+
+def window_sums(windows: Windows, x: Array, w: Array, groups: int) -> Array:
+    """Sums over every window, padding counting as 0: [N, H, W, C], [O, KH, KW, C/groups] -> [N, OH, OW, O]."""
+    taps = list(windows.taps(x, 0))
+    pixels = taps[0][..., None, :] if len(taps) == 1 else np.stack(taps, axis=3)
+    sums = [
+        matmul(columns.reshape(-1, filters[0].size), filters.reshape(len(filters), -1).T)
+        for columns, filters in zip(np.split(pixels, groups, axis=4), np.split(w, groups, axis=0), strict=True)
+    ]
+    return np.concatenate(sums, axis=1).reshape(*pixels.shape[:3], w.shape[0])
 
 
 def _check_filters(name: str, types: Types, groups: int) -> None:

@@ -253,10 +253,6 @@ REFUSED = {
         [node("QuantizeLinear", "x s z")], {"x": X}, {"s": f32(0.0), "z": np.int8(0)},
         "a scale of zero",
     ),
-    "a scale computed from the data": (
-        [node("DynamicQuantizeLinear", "x", "y s z")], {"x": X}, {},
-        "its scale is computed at run time from the data",
-    ),
 }  # fmt: skip
 
 

@@ -58,13 +58,13 @@ def test_what_follows_from_a_refusal_is_not_reported(tmp_path: Path) -> None:
     assert [problem.where.kind for problem in refusal.value.problems] == ["UNIQUE"]
 
 
-def test_dynamic_range_weights(tmp_path: Path) -> None:
+def test_dynamic_range_weights_with_a_zero_point(tmp_path: Path) -> None:
     m = ModelBuilder()
     x, y = m.tensor("x", (1, 4), F), m.tensor("y", (1, 2), F)
-    w = m.tensor("w", (2, 4), B, scale=0.1, data=np.ones((2, 4)))
+    w = m.tensor("w", (2, 4), B, scale=0.1, zero_point=3, data=np.ones((2, 4)))
     m.operator("FULLY_CONNECTED", [x, w, -1], [y], "FullyConnectedOptions")
     text = message(tmp_path, m.finish([x], [y]))
-    assert "operator 0 FULLY_CONNECTED 'y': i8 weights 'w' with float activations (dynamic-range quantization)" in text
+    assert "operator 0 FULLY_CONNECTED 'y': weights 'w' i8[2, 4] with float activations" in text
     assert "hint: quantize activations as well" in text
 
 

@@ -280,6 +280,10 @@ class Conversion:
                 return self._evaluate(op, inputs, type_)
         return self.scope.graph.emit(op, *inputs, loc=self.loc)
 
+    def emit_all(self, op: Op, *inputs: Value) -> tuple[Value, ...]:
+        """Apply an operator with several results."""
+        return self.scope.graph.append(op, inputs, loc=self.loc).outputs
+
     def _evaluate(self, op: Op, inputs: tuple[Value, ...], type_: TensorType) -> Value:
         self.scope.model.buffer.charge(type_.size_bytes // _FOLD_FACTOR)
         arrays = tuple(value.data for value in inputs if value.data is not None)

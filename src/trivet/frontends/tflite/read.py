@@ -13,6 +13,7 @@ from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
 from trivet.frontends.tflite.flatbuffer import Buffer, Table
 from trivet.frontends.tflite.schema import ELEMENT_TYPES, IDENTIFIER, OPERATORS, Field, layout
+from trivet.frontends.tflite.sparse import Sparsity, read_sparsity
 
 _MAX_RANK = 8
 
@@ -40,17 +41,21 @@ class Tensor:
     free: tuple[int, ...]
     quantization: Quantization | None
     data: memoryview | None
-    is_sparse: bool
+    sparsity: Sparsity | None
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator: `kind` is its name in the schema, or `CUSTOM:name`; -1 among `inputs` is an absent operand."""
+    """One operator: `kind` is its name in the schema, or `CUSTOM:name`; -1 among `inputs` is an absent operand.
+
+    `custom` are the option bytes of a custom operator.
+    """
 
     kind: str
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     options: dict[str, Option]
+    custom: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,9 @@ def _tensor(table: Table, buffers: list[memoryview | None]) -> Tensor:
     type_name, dtype = ELEMENT_TYPES[code]
     shape, free = _shape(table, name)
     data = buffers[number] if buffers else None
-    return Tensor(name, type_name, dtype, shape, free, _quantization(table), data, table.table(6) is not None)
+    found = table.table(6)
+    sparsity = None if found is None else read_sparsity(found)
+    return Tensor(name, type_name, dtype, shape, free, _quantization(table), data, sparsity)
 
 
 def _shape(table: Table, name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -174,7 +181,8 @@ def _operator(table: Table, kinds: list[str], limit: int) -> Operator:
     if code >= len(kinds):
         table.buffer.corrupt(f"operator kind {code} of {len(kinds)}")
     inputs = _indices(table, 1, limit, lowest=-1)
-    return Operator(kinds[code], inputs, _indices(table, 2, limit), _options(table, kinds[code]))
+    custom = bytes(table.vector(5, 1) or b"") if kinds[code].startswith("CUSTOM:") else b""
+    return Operator(kinds[code], inputs, _indices(table, 2, limit), _options(table, kinds[code]), custom)
 
 
 def _options(table: Table, kind: str) -> dict[str, Option]:

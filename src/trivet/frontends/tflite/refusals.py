@@ -21,7 +21,6 @@ _REASONS: dict[str, tuple[str, str]] = {
     "WHILE": ("a loop whose number of rounds is decided at run time", _LOOP),
     "IF": ("a branch that is decided at run time", "export the network with the condition fixed"),
     "CALL": ("a call of another subgraph", "inline it when exporting"),
-    "DENSIFY": ("weights that are stored sparse", "store the weights dense: convert without sparsity compression"),
     "NON_MAX_SUPPRESSION_V4": ("the number of results depends on the data", _OUTSIDE),
     "NON_MAX_SUPPRESSION_V5": ("the number of results depends on the data", _OUTSIDE),
     "WHERE": ("the number of results depends on the data", _OUTSIDE),

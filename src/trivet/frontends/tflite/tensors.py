@@ -12,6 +12,7 @@ from trivet.core.quant import Quant
 from trivet.errors import InvalidModel, Unsupported
 from trivet.frontends.tflite.flatbuffer import Buffer
 from trivet.frontends.tflite.read import Quantization, Tensor
+from trivet.frontends.tflite.sparse import Sparsity, scatter
 from trivet.ir.op import Array
 from trivet.ir.types import TensorType
 
@@ -20,6 +21,9 @@ UINT8_OFFSET = 128
 
 _QUANTIZED = (I4, I8, U8, I16)
 _MAX_ELEMENTS = 1 << 26
+_SPARSE_FACTOR = 64
+"""Elements of sparse tensors for each one that is stored, at least on average."""
+
 _MAX_SCALE = 2.0**40
 """Larger scales, or smaller ones where something is divided by them, belong to no network; products stay finite."""
 
@@ -97,8 +101,8 @@ def constant_data(tensor: Tensor, type_: TensorType, buffer: Buffer) -> Array:
     Raises: InvalidModel, Unsupported.
     """
     assert tensor.data is not None
-    if tensor.is_sparse:
-        raise Unsupported(f"tensor '{tensor.name}' is stored sparse", hint="store the weights dense")
+    if tensor.sparsity is not None:
+        return _dense(tensor, type_, tensor.sparsity, buffer)
     if len(tensor.data) != type_.size_bytes:
         raise InvalidModel(f"tensor '{tensor.name}' {type_} needs {type_.size_bytes} bytes, has {len(tensor.data)}")
     buffer.charge(len(tensor.data))
@@ -108,6 +112,18 @@ def constant_data(tensor: Tensor, type_: TensorType, buffer: Buffer) -> Array:
     if type_.dtype is U8 and type_.quant is not None:
         return (data ^ np.uint8(UINT8_OFFSET)).view(np.int8)
     return data.astype(type_.dtype.numpy, copy=False)
+
+
+def _dense(tensor: Tensor, type_: TensorType, sparsity: Sparsity, buffer: Buffer) -> Array:
+    assert tensor.data is not None
+    if type_.dtype.bits % 8 or (type_.dtype is U8 and type_.quant is not None):
+        raise Unsupported(f"tensor '{tensor.name}' {type_} is stored sparse", hint="store the weights dense")
+    element = type_.dtype.numpy.newbyteorder("<")
+    if len(tensor.data) % element.itemsize:
+        raise InvalidModel(f"tensor '{tensor.name}' {type_} holds {len(tensor.data)} bytes")
+    buffer.charge(type_.size_bytes // _SPARSE_FACTOR)
+    stored = np.frombuffer(tensor.data, element)
+    return scatter(stored, sparsity, type_.shape, tensor.name).astype(type_.dtype.numpy, copy=False)
 
 
 def _unpack_nibbles(data: memoryview, elements: int) -> Array:

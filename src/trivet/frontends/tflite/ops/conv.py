@@ -11,10 +11,12 @@ from trivet.core.quant import Quant
 from trivet.errors import InvalidModel, Unsupported
 from trivet.frontends.tflite.activations import fused_bounds
 from trivet.frontends.tflite.conversion import Conversion, Converter
+from trivet.frontends.tflite.ops import hybrid
 from trivet.frontends.tflite.schema import SAME, VALID
 from trivet.ir.graph import Value
 from trivet.ir.types import TensorType
 from trivet.ops.conv import Conv2D, ConvTranspose2D, DepthwiseConv2D, Pads2D
+from trivet.ops.dynamic import IntegerConv2D
 
 LARGEST_STEP = (1 << 16) - 1
 """Of strides, dilations and kernels, as plans and kernels store them."""
@@ -30,6 +32,9 @@ def conv_2d(op: Conversion) -> None:
         raise InvalidModel(f"a filter of {depth} channels does not divide {channels} input channels")
     stride, dilation = strides(op), (op.integer("dilation_h"), op.integer("dilation_w"))
     pads = window_pads(op, x.type, w.type.shape[1:3], stride, dilation)
+    if hybrid.is_hybrid(op, w):
+        op.result(hybrid.convolution(op, IntegerConv2D(stride, dilation, pads, channels // depth), x, w))
+        return
     conv = Conv2D(stride, dilation, pads, channels // depth, fused_bounds(op), op.out, op.numerics)
     op.result(op.emit(conv, x, w, *bias(op, 2)))
 
@@ -41,8 +46,12 @@ def depthwise_conv_2d(op: Conversion) -> None:
         raise InvalidModel(f"a depthwise filter has shape [1, rows, columns, channels], got {list(w.type.shape)}")
     stride, dilation = strides(op), (op.integer("dilation_h"), op.integer("dilation_w"))
     pads = window_pads(op, x.type, w.type.shape[1:3], stride, dilation)
+    filters = _without_first_axis(op, w)
+    if hybrid.is_hybrid(op, w):
+        op.result(hybrid.depthwise(op, IntegerConv2D(stride, dilation, pads), x, filters))
+        return
     conv = DepthwiseConv2D(stride, dilation, pads, fused_bounds(op), op.out, op.numerics)
-    op.result(op.emit(conv, x, _without_first_axis(op, w), *bias(op, 2)))
+    op.result(op.emit(conv, x, filters, *bias(op, 2)))
 
 
 def transpose_conv(op: Conversion) -> None:
@@ -77,20 +86,10 @@ def weights(op: Conversion, index: int, rank: int) -> Value:
     op.constant(index)
     if value.type.rank != rank:
         raise InvalidModel(f"weights must have {rank} axes, got {value.type}")
-    reject_hybrid(op, value)
     if value.type.dtype is I8 and value.type.quant is not None and not is_uint8(op, index):
         symmetric = Quant(value.type.quant.scales, (0,) * len(value.type.quant.scales), value.type.quant.axis)
         return op.retyped(value, replace(value.type, quant=symmetric))
     return value
-
-
-def reject_hybrid(op: Conversion, w: Value) -> None:
-    """Raises: Unsupported, for integer weights beside float activations (dynamic range)."""
-    if w.type.dtype.is_integer and op.declared().dtype is F32:
-        raise Unsupported(
-            f"{w.type.dtype.name} weights '{w.name}' with float activations (dynamic-range quantization)",
-            hint="quantize activations as well (full integer quantization), or convert without quantization",
-        )
 
 
 def is_uint8(op: Conversion, index: int) -> bool:

@@ -10,7 +10,8 @@ from trivet.core.quant import Quant
 from trivet.errors import InvalidModel, Unsupported
 from trivet.frontends.tflite.activations import fused_bounds
 from trivet.frontends.tflite.conversion import Conversion, Converter
-from trivet.frontends.tflite.ops.conv import bias, reject_hybrid
+from trivet.frontends.tflite.ops import hybrid
+from trivet.frontends.tflite.ops.conv import bias
 from trivet.ir.graph import Value
 from trivet.ops.activation import Clamp
 from trivet.ops.elementwise import Add
@@ -25,9 +26,11 @@ def fully_connected(op: Conversion) -> None:
         raise Unsupported("weights are stored shuffled", hint="convert with default weights format")
     if w.type.rank != 2 or 0 in w.type.shape:
         raise InvalidModel(f"weights must be [outputs, inputs], got {w.type}")
-    reject_hybrid(op, w)
     rows = _rows(op, x, w.type.shape[1])
-    if w.is_constant:
+    if hybrid.is_hybrid(op, w):
+        op.constant(1)
+        y = hybrid.dense(op, rows, w)
+    elif w.is_constant:
         dense = Dense(fused_bounds(op), op.out, op.numerics)
         y = op.emit(dense, rows, _row_weights(op, w), *bias(op, 2))
     else:
