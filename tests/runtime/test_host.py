@@ -204,7 +204,7 @@ def test_inputs_of_another_shape_are_refused(host: ctypes.CDLL) -> None:
 def test_a_missing_library_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from trivet.backends.plan import host as module  # noqa: PLC0415
 
-    monkeypatch.setattr(module, "_LIBRARY", tmp_path)
+    monkeypatch.setattr(module, "LIBRARY", tmp_path)
     module.library.cache_clear()
     with pytest.raises(HostUnavailable, match="make lib"):
         module.library()

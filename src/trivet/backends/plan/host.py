@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,11 +14,11 @@ import numpy.typing as npt
 from trivet.backends.plan import format as f
 from trivet.backends.plan.kernels.table import all_kernels
 from trivet.backends.plan.reader import PlanInfo, PortInfo, StepInfo, TensorInfo, read
+from trivet.core.native import LIBRARY, open_library
 from trivet.errors import CompileError, InvalidModel
 from trivet.interp import check_accepted
 from trivet.ir.op import Array
 
-_LIBRARY = Path(__file__).resolve().parents[2] / "_lib"
 _BUILD = "build it with `make lib`"
 _STOPPED = 23
 _NOT_ACCEPTED = 25
@@ -70,12 +69,11 @@ def library() -> ctypes.CDLL:
 
     Raises: HostUnavailable, where it was not built, or from other sources than this package's.
     """
-    suffix = {"darwin": ".dylib", "win32": ".dll"}.get(sys.platform, ".so")
-    path = _LIBRARY / f"{'' if sys.platform == 'win32' else 'lib'}trivet{suffix}"
+    path = LIBRARY
     if not path.is_file():
         raise HostUnavailable("the host runtime is not built", where=path, hint=_BUILD)
     try:
-        loaded = ctypes.CDLL(str(path))
+        loaded = open_library()
     except OSError as error:
         raise HostUnavailable(f"the host runtime cannot be loaded: {error}", where=path, hint=_BUILD) from error
     check_library(loaded, path)

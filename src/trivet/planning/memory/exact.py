@@ -17,10 +17,19 @@ from dataclasses import replace
 from trivet.core.record import dataclass
 from trivet.planning.memory.first_fit import FirstFit
 from trivet.planning.memory.hill_climb import hill_climb
+from trivet.planning.memory.native import NativeSearch, is_available
+from trivet.planning.memory.portfolio import search
 from trivet.planning.memory.problem import Placement, Problem, Spot, lower_bound, overlap_gain
 
 NODE_LIMIT = 2_000
-"""Placements of one block that the whole search may try; a fixed number, so that the answer never depends on speed."""
+"""Placements of one block that the search in Python may try in total; a fixed number, so that the answer never depends
+on speed."""
+
+NATIVE_NODE_LIMIT = 20_000
+"""The same for the search in C."""
+
+SHARES = 3
+"""The part of the nodes left that one capacity may use, as a divisor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +50,57 @@ def exact(problem: Problem) -> Placement:
     return solve(problem).placement
 
 
-def solve(problem: Problem, node_limit: int = NODE_LIMIT) -> Solution:
+def solve(problem: Problem, node_limit: int | None = None, in_c: bool = True) -> Solution:
     """The placement of lowest peak in the problem's only region, as far as the node limit allows.
 
-    Problems with several regions or pinned blocks keep the result of hill climbing.
+    The search runs in C where the library is built, unless `in_c` is false. Problems with several regions keep the
+    result of hill climbing.
     """
     start, bound = hill_climb(problem), lower_bound(problem)
     peak = sum(start.peak(problem, region.name) for region in problem.regions)
     best = Solution(start, peak, min(bound, peak))
-    if len(problem.regions) != 1 or any(block.fixed is not None for block in problem.blocks):
+    if len(problem.regions) != 1 or best.proved:
         return best
     clipped = replace(problem, overlaps=tuple(replace(o, distance=max(o.distance, 0)) for o in problem.overlaps))
     is_complete = clipped.overlaps == problem.overlaps
+    if in_c and is_available(problem):
+        return _solve_natively(clipped, best, is_complete, node_limit or NATIVE_NODE_LIMIT)
+    if any(block.fixed is not None for block in problem.blocks):
+        return best
+    return _solve_in_python(clipped, best, is_complete, node_limit or NODE_LIMIT)
+
+
+def _solve_natively(problem: Problem, best: Solution, is_complete: bool, node_limit: int) -> Solution:
+    """The lower bound first, which is often reached; then capacities between it and the peak, halving the gap.
+
+    What a search neither finds nor excludes is taken to be impossible, but not proved to be.
+    """
+    native, region = NativeSearch(problem), problem.regions[0].name
+    left, proved, low = node_limit, best.lower_bound, best.lower_bound
+    capacity = low
+    while left > 0 and low < best.peak_bytes:
+        found = search(native, capacity, max(1, left // SHARES))
+        left -= max(1, found.nodes)
+        if found.placement is not None:
+            best = Solution(found.placement, found.placement.peak(problem, region), proved)
+        else:
+            low = capacity + 1
+            proved = low if found.is_impossible and is_complete and capacity >= proved else proved
+        capacity = (low + best.peak_bytes - 1) // 2
+    return Solution(best.placement, best.peak_bytes, min(proved, best.peak_bytes))
+
+
+def _solve_in_python(problem: Problem, best: Solution, is_complete: bool, node_limit: int) -> Solution:
+    """Placements below the best one, until there is none or the nodes are used up."""
     left = node_limit
     for share, order in ((4, _by_size), (4, _by_area), (1, _by_size)):
         while best.peak_bytes > best.lower_bound and left > 0:
-            search = _Search(clipped, best.peak_bytes - 1, max(1, left // share), order)
-            found = search.run()
-            left -= search.nodes
+            attempt = _Search(problem, best.peak_bytes - 1, max(1, left // share), order)
+            found = attempt.run()
+            left -= attempt.nodes
             if found is not None:
                 best = Solution(found, found.peak(problem, problem.regions[0].name), best.lower_bound)
-            elif search.exhausted and is_complete:
+            elif attempt.exhausted and is_complete:
                 return Solution(best.placement, best.peak_bytes, best.peak_bytes)
             else:
                 break

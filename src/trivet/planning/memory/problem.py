@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
+from trivet.core.access import Span
 from trivet.core.record import dataclass
 from trivet.planning.plan import Overlap, Region
 
@@ -84,6 +86,22 @@ def lower_bound(problem: Problem) -> int:
         granted = sum(g for g, o in zip(gains, problem.overlaps, strict=True) if o.lower in live and o.upper in live)
         best = max(best, total - granted, *(problem.blocks[i].size_bytes for i in live))
     return best
+
+
+def sections(blocks: Sequence[Block]) -> list[Span]:
+    """For each block the sections of time in which it is in use.
+
+    A section is a moment at which no other moment has all of the same blocks and more: one between a birth and the next
+    death. They are numbered in order of time.
+    """
+    births = sorted({block.birth for block in blocks})
+    deaths = sorted({block.death for block in blocks})
+    moments: list[int] = []
+    for death in deaths:
+        latest = births[bisect_right(births, death) - 1]
+        if not moments or latest > moments[-1]:
+            moments.append(death)
+    return [Span(bisect_left(moments, block.birth), bisect_right(moments, block.death)) for block in blocks]
 
 
 def overlap_gain(blocks: Sequence[Block], overlap: Overlap) -> int:
