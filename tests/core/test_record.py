@@ -56,7 +56,22 @@ class Empty:
 
 @dataclass(slots=True)
 class Mutable:
-    """Not frozen: left to the standard decorator."""
+    """Not frozen: equal by value, without a hash."""
+
+    x: int = 0
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclass(slots=True, eq=False)
+class Entity:
+    """Equal to itself only."""
+
+    x: int = 0
+
+
+@dataclass(slots=True, order=True)
+class Ordered:
+    """An option that is left to the standard decorator."""
 
     x: int = 0
 
@@ -129,8 +144,23 @@ def test_copies() -> None:
     assert pickle.loads(pickle.dumps(place)) == place
 
 
-def test_other_classes_are_the_standard_decorators() -> None:
+def test_mutable_values() -> None:
     value = Mutable()
     value.x = 3
     assert value == Mutable(3)
-    assert dataclasses.is_dataclass(Mutable)
+    assert Mutable().tags is not Mutable().tags
+    assert dataclasses.is_dataclass(Mutable) and not hasattr(value, "__dict__")
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(value)
+
+
+def test_entities_are_equal_to_themselves_only() -> None:
+    value = Entity(1)
+    value.x = 2
+    assert value == value and value != Entity(2)
+    assert len({value, Entity(2)}) == 2
+    assert copy.deepcopy(value).x == 2
+
+
+def test_other_options_are_the_standard_decorators() -> None:
+    assert Ordered(1) < Ordered(2)

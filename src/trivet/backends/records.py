@@ -6,7 +6,7 @@ One declaration gives the packer, the unpacker, the C struct and the rows of the
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TypeAlias
 
@@ -76,6 +76,19 @@ class Record:
             offset += field.size_bytes
         return tuple(places)
 
+    @cached_property
+    def _names(self) -> frozenset[str]:
+        return frozenset(field.name for field in self.fields)
+
+    @cached_property
+    def _struct(self) -> struct.Struct:
+        """All fields, with the gaps between them."""
+        form, end = "<", 0
+        for offset, field in self._places:
+            form += "x" * (offset - end) + field.type.code * field.count
+            end = offset + field.size_bytes
+        return struct.Struct(form + "x" * (self.size_bytes - end))
+
     def layout(self) -> Iterator[tuple[int, Field]]:
         """Each field with its byte offset."""
         return iter(self._places)
@@ -90,18 +103,17 @@ class Record:
 
     def pack(self, values: Mapping[str, FieldValue]) -> bytes:
         """The record's bytes; every field must be given, and nothing else."""
-        assert values.keys() == {f.name for f in self.fields}, (
-            f"{self.name} has fields {[f.name for f in self.fields]}, got {list(values)}"
-        )
-        data = bytearray(self.size_bytes)
-        for offset, field in self.layout():
-            numbers = _numbers(values[field.name])
-            assert len(numbers) == field.count * field.type.numbers, f"{self.name}.{field.name}: {len(numbers)} numbers"
-            try:
-                struct.pack_into("<" + field.type.code * field.count, data, offset, *numbers)
-            except struct.error as error:
-                raise AssertionError(f"{self.name}.{field.name} does not hold {numbers}: {error}") from error
-        return bytes(data)
+        assert values.keys() == self._names, f"{self.name} has fields {sorted(self._names)}, got {list(values)}"
+        numbers: list[Scalar] = []
+        for field in self.fields:
+            value = values[field.name]
+            given = (value,) if isinstance(value, (int, float)) else value
+            assert len(given) == field.count * field.type.numbers, f"{self.name}.{field.name}: {len(given)} numbers"
+            numbers += given
+        try:
+            return self._struct.pack(*numbers)
+        except struct.error as error:
+            raise AssertionError(f"{self.name} does not hold {values}: {error}") from error
 
     def unpack(self, data: bytes | memoryview, start: int = 0) -> dict[str, FieldValue]:
         """The fields of the record at `start`; single numbers as such, arrays and pairs as tuples."""
@@ -115,7 +127,3 @@ class Record:
 def align(offset: int, alignment: int) -> int:
     """The least multiple of `alignment` that is not below `offset`."""
     return -(-offset // alignment) * alignment
-
-
-def _numbers(value: FieldValue | Sequence[Scalar]) -> tuple[Scalar, ...]:
-    return (value,) if isinstance(value, (int, float)) else tuple(value)

@@ -88,7 +88,12 @@ def quantize_multiplier(real: float) -> Multiplier:
 
 
 def quantize_multipliers(reals: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Mantissas and shifts of several reals: [n] -> [n], [n]."""
-    pairs = [quantize_multiplier(float(real)) for real in reals]
-    mantissas = np.array([p.mantissa for p in pairs], np.int64)
-    return mantissas, np.array([p.shift for p in pairs], np.int64)
+    """`quantize_multiplier` of several reals: [n] -> mantissas [n], shifts [n]."""
+    fractions, exponents = np.frexp(reals)
+    mantissas = np.floor(fractions * (1 << 31) + 0.5).astype(np.int64)
+    carried = mantissas == 1 << 31
+    mantissas[carried] = 1 << 30
+    shifts = exponents.astype(np.int64) + carried
+    mantissas[shifts < -31] = 0
+    shifts[mantissas == 0] = 0
+    return mantissas, shifts

@@ -1,16 +1,19 @@
-"""`dataclass` for frozen, slotted values, made quickly.
+"""`dataclass` for slotted classes, made quickly.
 
 Trivet has some two hundred small value classes, and a compilation makes all of them at start-up. The standard decorator
 compiles six methods from source text for each, which takes longer than all the rest of importing Trivet. Here the
 methods are shared, except for the initializer, which is compiled when the first instance is made. The result is a
-dataclass: `fields`, `replace` and `match` work as ever. Anything but plain frozen, slotted classes is left to the
-standard decorator.
+dataclass: `fields`, `replace` and `match` work as ever. Anything but plain slotted classes is left to the standard
+decorator.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+from copy import copy
+from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,8 +24,10 @@ else:
         """As `dataclasses.dataclass`."""
         if cls is None:
             return lambda decorated: dataclass(decorated, **options)
-        fields = _fields(cls) if options == {"frozen": True, "slots": True} else None
-        return dataclasses.dataclass(cls, **options) if fields is None else _record(cls, fields)
+        frozen, eq = options.get("frozen", False), options.get("eq", True)
+        plain = options.get("slots", False) and options.keys() <= {"frozen", "slots", "eq"}
+        fields = _fields(cls) if plain else None
+        return dataclasses.dataclass(cls, **options) if fields is None else _record(cls, fields, frozen, eq)
 
 
 _MISSING = dataclasses.MISSING
@@ -36,7 +41,14 @@ class _Template:
 
 
 _PLAIN_FIELD = dataclasses.fields(_Template)[0]._field_type  # type: ignore[attr-defined]
-_PARAMETERS = _Template.__dataclass_params__  # type: ignore[attr-defined]  # so that standard dataclasses may inherit
+
+
+@cache
+def _parameters(frozen: bool, eq: bool) -> Any:
+    """What a standard dataclass that inherits wants to know."""
+    parameters = copy(_Template.__dataclass_params__)  # type: ignore[attr-defined]
+    parameters.frozen, parameters.eq = frozen, eq
+    return parameters
 
 
 def _fields(cls: type) -> _Fields | None:
@@ -44,7 +56,8 @@ def _fields(cls: type) -> _Fields | None:
     fields: _Fields = {}
     for base in reversed(cls.__mro__[1:]):
         fields |= getattr(base, "__dataclass_fields__", {})
-    for name, annotation in inspect.get_annotations(cls).items():
+    annotations = cls.__dict__.get("__annotations__")  # noqa: RUF063 - it is quicker, where Python keeps them there
+    for name, annotation in (inspect.get_annotations(cls) if annotations is None else annotations).items():
         if not isinstance(annotation, str) or annotation.startswith(("InitVar", "KW_ONLY")):
             return None
         if annotation.startswith("ClassVar"):
@@ -57,16 +70,20 @@ def _fields(cls: type) -> _Fields | None:
     return fields if plain else None
 
 
-def _record(cls: type, fields: _Fields) -> type:
+def _record(cls: type, fields: _Fields, frozen: bool, eq: bool) -> type:
     """`cls` again, with slots for its own fields and with the shared methods that it does not define itself."""
     hidden = {"__dict__", "__weakref__"}
     inherited = {name for base in cls.__mro__[1:] for name in getattr(base, "__slots__", ())}
     body = {key: value for key, value in cls.__dict__.items() if key not in hidden and key not in fields}
-    body = {**_METHODS, **{key: value for key, value in body.items() if key != "__hash__" or value is not None}}
+    methods: dict[str, Any] = {"__repr__": _repr, **(_COMPARED if eq else {}), **(_FROZEN if frozen else {})}
+    if eq and not frozen:
+        methods["__hash__"] = None
+    body = {**methods, **{key: value for key, value in body.items() if key != "__hash__" or value is not None}}
     body["__slots__"] = tuple(name for name in fields if name not in inherited)
     body["__match_args__"] = tuple(fields)
     body["__dataclass_fields__"] = fields
-    body["__dataclass_params__"] = _PARAMETERS
+    body["__dataclass_params__"] = _parameters(frozen, eq)
+    body["_key"] = attrgetter(*fields) if fields else staticmethod(_no_key)
     made = type(cls)(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
     if "__init__" not in body:
@@ -101,16 +118,19 @@ def _compile_init(cls: type, fields: _Fields) -> Any:
     return scope["__init__"]
 
 
-def _values(self: Any) -> tuple[object, ...]:
-    return tuple([getattr(self, name) for name in self.__match_args__])
+def _no_key(self: object) -> None:
+    """What identifies a record without fields."""
 
 
-def _eq(self: object, other: object) -> bool:
-    return _values(self) == _values(other) if other.__class__ is self.__class__ else NotImplemented
+def _eq(self: Any, other: Any) -> Any:
+    if other.__class__ is not self.__class__:
+        return NotImplemented
+    same: bool = self._key(self) == other._key(other)
+    return same
 
 
-def _hash(self: object) -> int:
-    return hash(_values(self))
+def _hash(self: Any) -> int:
+    return hash(self._key(self))
 
 
 def _repr(self: Any) -> str:
@@ -122,17 +142,11 @@ def _frozen(self: object, name: str, *value: object) -> None:
     raise dataclasses.FrozenInstanceError(f"cannot change field {name!r}")
 
 
-def _reduce(self: object) -> tuple[object, ...]:
-    return type(self), _values(self)
+def _reduce(self: Any) -> tuple[object, ...]:
+    return type(self), tuple([getattr(self, name) for name in self.__match_args__])
 
 
-_METHODS = {
-    "__eq__": _eq,
-    "__hash__": _hash,
-    "__repr__": _repr,
-    "__setattr__": _frozen,
-    "__delattr__": _frozen,
-    "__reduce__": _reduce,
-}
+_COMPARED = {"__eq__": _eq, "__hash__": _hash}
+_FROZEN = {"__setattr__": _frozen, "__delattr__": _frozen, "__reduce__": _reduce}
 
 __all__ = ["dataclass"]

@@ -32,10 +32,10 @@ def reject(message: str) -> NoReturn:
     raise TypeMismatch(message)
 
 
-def require(claim: bool, message: str) -> None:
-    """Raise TypeMismatch unless `claim` holds."""
+def require(claim: bool, message: str, *about: object) -> None:
+    """Raise TypeMismatch unless `claim` holds; `about` fills the braces of the message, only then."""
     if not claim:
-        reject(message)
+        reject(message.format(*about) if about else message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ class Conv2D(Op):
         check_numerics("conv2d", x, self.out, self.numerics)
         check_window("conv2d", self.stride, self.dilation, self.pads)
         rows, columns = self._windows(w).counts(*x.shape[1:3])
-        require(rows > 0 and columns > 0, f"conv2d window {w.shape[1:3]} does not fit {x} with pads {self.pads}")
+        require(rows > 0 and columns > 0, "conv2d window {} does not fit {} with pads {}", w.shape[1:3], x, self.pads)
         return (result(x, (x.shape[0], rows, columns, w.shape[0]), self.out),)
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
@@ -112,17 +112,21 @@ class DepthwiseConv2D(Op):
     name: ClassVar[str] = "depthwise_conv2d"
 
     def infer(self, types: Types) -> Types:
-        require(len(types) in (2, 3), f"depthwise_conv2d takes 2 or 3 operands, got {len(types)}")
+        require(len(types) in (2, 3), "depthwise_conv2d takes 2 or 3 operands, got {}", len(types))
         x, w = types[:2]
         check_numerics("depthwise_conv2d", x, self.out, self.numerics)
         check_window("depthwise_conv2d", self.stride, self.dilation, self.pads)
-        require(x.rank == 4 and w.rank == 3, f"depthwise_conv2d takes [N, H, W, C] and [KH, KW, C*m], got {x} and {w}")
-        require(w.shape[2] % x.shape[3] == 0, f"depthwise_conv2d weights {w} do not divide over {x.shape[3]} channels")
+        require(
+            x.rank == 4 and w.rank == 3, "depthwise_conv2d takes [N, H, W, C] and [KH, KW, C*m], got {} and {}", x, w
+        )
+        require(
+            w.shape[2] % x.shape[3] == 0, "depthwise_conv2d weights {} do not divide over {} channels", w, x.shape[3]
+        )
         check_weight("depthwise_conv2d", x, w)
         if len(types) == 3:
             check_bias("depthwise_conv2d", x, types[2], w.shape[2])
         rows, columns = self._windows(w).counts(*x.shape[1:3])
-        require(rows > 0 and columns > 0, f"depthwise_conv2d window {w.shape[:2]} does not fit {x}")
+        require(rows > 0 and columns > 0, "depthwise_conv2d window {} does not fit {}", w.shape[:2], x)
         return (result(x, (x.shape[0], rows, columns, w.shape[2]), self.out),)
 
     def evaluate(self, arrays: Arrays, types: Types) -> Arrays:

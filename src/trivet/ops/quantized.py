@@ -11,6 +11,8 @@ from trivet.ir.types import Shape, TensorType
 QUANTIZED = (I8, I16)
 """Element types of quantized activations; uint8 networks are restated on int8."""
 
+_BIASES = {F32: (F32,), I8: (I32,), I16: (I32, I64)}
+
 
 def is_quantized(type_: TensorType) -> bool:
     return type_.dtype in QUANTIZED and type_.quant is not None
@@ -22,13 +24,13 @@ def check_numerics(name: str, x: TensorType, out: Quant | None, numerics: Numeri
     Raises: TypeMismatch.
     """
     if x.dtype is F32:
-        require(out is None and numerics is None, f"{name} on f32 takes no output quantization")
+        require(out is None and numerics is None, "{} on f32 takes no output quantization", name)
         return
-    require(x.dtype in QUANTIZED, f"{name} takes f32, i8 or i16, got {x}")
-    require(x.quant is not None, f"{name} on {x.dtype.name} needs the quantization of its operand")
-    require(out is not None and numerics is not None, f"{name} on {x.dtype.name} needs `out` and `numerics`")
+    require(x.dtype in QUANTIZED, "{} takes f32, i8 or i16, got {}", name, x)
+    require(x.quant is not None, "{} on {!r} needs the quantization of its operand", name, x.dtype)
+    require(out is not None and numerics is not None, "{} on {!r} needs `out` and `numerics`", name, x.dtype)
     assert out is not None
-    require(out.is_per_tensor, f"{name} has one output scale, got {len(out.scales)}")
+    require(out.is_per_tensor, "{} has one output scale, got {}", name, len(out.scales))
 
 
 def check_bias(name: str, x: TensorType, bias: TensorType, channels: int) -> None:
@@ -36,9 +38,9 @@ def check_bias(name: str, x: TensorType, bias: TensorType, channels: int) -> Non
 
     Raises: TypeMismatch.
     """
-    require(bias.shape == (channels,), f"{name} bias must be [{channels}], got {bias}")
-    wanted = {F32: (F32,), I8: (I32,), I16: (I32, I64)}.get(x.dtype, ())
-    require(bias.dtype in wanted, f"{name} on {x.dtype.name} takes a bias of {wanted}, got {bias.dtype.name}")
+    require(bias.shape == (channels,), "{} bias must be [{}], got {}", name, channels, bias)
+    wanted = _BIASES.get(x.dtype, ())
+    require(bias.dtype in wanted, "{} on {!r} takes a bias of {}, got {!r}", name, x.dtype, wanted, bias.dtype)
 
 
 def check_weight(name: str, x: TensorType, w: TensorType) -> None:
@@ -47,9 +49,9 @@ def check_weight(name: str, x: TensorType, w: TensorType) -> None:
     Raises: TypeMismatch.
     """
     if x.dtype is F32:
-        require(w.dtype is F32, f"{name} on f32 takes f32 weights, got {w}")
+        require(w.dtype is F32, "{} on f32 takes f32 weights, got {}", name, w)
     else:
-        require(is_quantized(w), f"{name} on {x.dtype.name} takes quantized i8 or i16 weights, got {w}")
+        require(is_quantized(w), "{} on {!r} takes quantized i8 or i16 weights, got {}", name, x.dtype, w)
 
 
 def result(x: TensorType, shape: Shape, out: Quant | None, dtype: DType | None = None) -> TensorType:

@@ -127,7 +127,7 @@ class Instrument:
         return None
 
 
-@dataclass
+@dataclass(slots=True)
 class PassManager:
     """Runs pipelines; `disabled` names passes to leave out, `limit` stops after so many runs.
 

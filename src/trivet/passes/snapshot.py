@@ -11,8 +11,39 @@ from trivet.ir.graph import Graph, Node, Port, State, Use, Value
 from trivet.ir.op import Array, Op
 from trivet.ir.types import TensorType
 
-_Fact = tuple[TensorType, str, Array | None, Node | None, tuple[Use, ...]]
-"""Everything that a value holds."""
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """Everything that some values hold, a list for each kind of fact: comparing lists takes no loop of ours."""
+
+    types: list[TensorType]
+    names: list[str]
+    data: list[Array | None]
+    producers: list[Node | None]
+    uses: list[Use]
+    readers: list[int]
+
+    @staticmethod
+    def of(values: tuple[Value, ...]) -> _Facts:
+        return _Facts(
+            [v.type for v in values],
+            [v.name for v in values],
+            [v.data for v in values],
+            [v.producer for v in values],
+            [use for v in values for use in v.uses],
+            [len(v.uses) for v in values],
+        )
+
+    def same(self, other: _Facts) -> bool:
+        """True iff both hold the very same objects."""
+        return (
+            self.names == other.names
+            and self.readers == other.readers
+            and _same(self.types, other.types)
+            and _same(self.data, other.data)
+            and _same(self.producers, other.producers)
+            and _same(self.uses, other.uses)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +56,7 @@ class Snapshot:
     name: str
     nodes: tuple[tuple[Node, Op, tuple[Value, ...], tuple[Value, ...], Location | None], ...]
     values: tuple[Value, ...]
-    facts: tuple[_Fact, ...]
+    facts: _Facts
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     states: tuple[State, ...]
@@ -39,7 +70,7 @@ class Snapshot:
             graph.name,
             tuple([(n, n.op, n.inputs, n.outputs, n.loc) for n in graph.nodes]),
             values,
-            tuple([(v.type, v.name, v.data, v.producer, tuple(v.uses)) for v in values]),
+            _Facts.of(values),
             tuple(graph.inputs),
             tuple(graph.outputs),
             tuple(graph.states),
@@ -54,14 +85,7 @@ class Snapshot:
         for node, (was, op, inputs, outputs, _) in zip(graph.nodes, self.nodes, strict=True):
             if node is not was or node.op is not op or node.inputs != inputs or node.outputs != outputs:
                 return False
-        return all(
-            value.type is type_
-            and value.name == name
-            and value.data is data
-            and value.producer is producer
-            and _same(value.uses, uses)
-            for value, (type_, name, data, producer, uses) in zip(self.values, self.facts, strict=True)
-        )
+        return self.facts.same(_Facts.of(self.values))
 
     def _same_interface(self, graph: Graph) -> bool:
         return (
@@ -76,7 +100,9 @@ class Snapshot:
         """A graph of its own that is what the first one was."""
         made = {
             id(value): Value(type_, name, data)
-            for value, (type_, name, data, _, _) in zip(self.values, self.facts, strict=True)
+            for value, type_, name, data in zip(
+                self.values, self.facts.types, self.facts.names, self.facts.data, strict=True
+            )
         }
         graph = Graph(self.name)
         for _, op, inputs, outputs, loc in self.nodes:

@@ -77,8 +77,13 @@ class _Planner:
     def _layer_wise(self) -> Iterator[Layout]:
         """Sharing parts of tensors can cost more than it saves, as whole results live from their first part on."""
         runs = layer_by_layer(self.orders[0])
-        for parts in (True, False):
-            yield whole_tensors(self.graph, runs, Sharing(parts=parts, keep_inputs=self.options.preserve_inputs))
+        parts, whole = (
+            whole_tensors(self.graph, runs, Sharing(parts=parts, keep_inputs=self.options.preserve_inputs))
+            for parts in (True, False)
+        )
+        yield parts
+        if whole.shared != parts.shared:
+            yield whole
 
     def _overwriting(self) -> Iterator[Layout]:
         """Layers whose kernels write over their operand, which costs them a copy of every pixel."""

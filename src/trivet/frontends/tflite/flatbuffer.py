@@ -7,9 +7,7 @@ distance from the table (0: absent). Strings, vectors and tables in fields are f
 from __future__ import annotations
 
 import struct
-from typing import NoReturn
-
-import numpy as np
+from typing import NoReturn, cast
 
 from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
@@ -17,6 +15,8 @@ from trivet.errors import InvalidModel
 _VTABLE_HEAD = 4
 _BUDGET_FACTOR = 16
 _BUDGET_FLOOR = 1 << 16
+_SCALARS = {form: struct.Struct("<" + form) for form in "?bBhHiIqQfd"}
+"""Little-endian scalars by their `struct` code."""
 
 
 class Buffer:
@@ -26,11 +26,12 @@ class Buffer:
     read in total stays below sixteen times the file.
     """
 
-    __slots__ = ("_budget", "data", "file")
+    __slots__ = ("_budget", "_size", "data", "file")
 
     def __init__(self, data: bytes, file: str) -> None:
         self.data = memoryview(data)
         self.file = file
+        self._size = len(data)
         self._budget = _BUDGET_FACTOR * len(data) + _BUDGET_FLOOR
 
     def corrupt(self, what: str) -> NoReturn:
@@ -39,14 +40,16 @@ class Buffer:
 
     def number(self, form: str, position: int) -> int | float:
         """The little-endian scalar of struct format `form` at `position`."""
-        size = struct.calcsize(form)
-        if not 0 <= position <= len(self.data) - size:
-            self.corrupt(f"a field at byte {position} of {len(self.data)}")
-        value: int | float = struct.unpack_from("<" + form, self.data, position)[0]
+        scalar = _SCALARS[form]
+        if not 0 <= position <= self._size - scalar.size:
+            self.corrupt(f"a field at byte {position} of {self._size}")
+        value: int | float = scalar.unpack_from(self.data, position)[0]
         return value
 
     def offset(self, form: str, position: int) -> int:
-        return int(self.number(form, position))
+        value = self.number(form, position)
+        assert isinstance(value, int)
+        return value
 
     def span(self, start: int, size: int) -> memoryview:
         """`size` bytes from `start`, which count against the budget."""
@@ -102,7 +105,7 @@ class Table:
         return default if at is None else self.buffer.number(form, at)
 
     def integer(self, index: int, form: str, default: int = 0) -> int:
-        return int(self.number(index, form, default))
+        return cast(int, self.number(index, form, default))
 
     def table(self, index: int) -> Table | None:
         target = self._target(index)
@@ -117,18 +120,20 @@ class Table:
 
     def numbers(self, index: int, form: str) -> tuple[int | float, ...]:
         """A vector of scalars, empty when absent."""
-        data = self.vector(index, struct.calcsize(form))
-        return () if data is None else tuple(np.frombuffer(data, f"<{form}").tolist())
+        size = _SCALARS[form].size
+        data = self.vector(index, size)
+        return () if data is None else struct.unpack(f"<{len(data) // size}{form}", data)
 
     def integers(self, index: int, form: str = "i") -> tuple[int, ...]:
-        return tuple(int(value) for value in self.numbers(index, form))
+        return cast(tuple[int, ...], self.numbers(index, form))
 
     def tables(self, index: int) -> list[Table]:
         """A vector of tables, empty when absent."""
         target = self._target(index)
         if target is None:
             return []
-        offsets = np.frombuffer(self.buffer.span(target + 4, self.buffer.offset("I", target) * 4), "<u4").tolist()
+        count = self.buffer.offset("I", target)
+        offsets: tuple[int, ...] = struct.unpack(f"<{count}I", self.buffer.span(target + 4, count * 4))
         return [self.buffer.table(target + 4 + 4 * i + offset) for i, offset in enumerate(offsets)]
 
     def text(self, index: int) -> str:

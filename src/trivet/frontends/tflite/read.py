@@ -172,7 +172,7 @@ def _quantization(table: Table) -> Quantization | None:
     found = table.table(4)
     if found is None:
         return None
-    scales = tuple(float(scale) for scale in found.numbers(2, "f"))
+    scales = found.numbers(2, "f")
     return Quantization(scales, found.integers(3, "q"), found.integer(6, "i")) if scales else None
 
 

@@ -59,10 +59,10 @@ def quantization(tensor: Tensor, dtype: DType, kinds: tuple[DType, ...] = _QUANT
     zero_points = _zero_points(found)
     if len(zero_points) != len(found.scales):
         raise InvalidModel(f"tensor '{tensor.name}' has {len(found.scales)} scales and {len(zero_points)} zero points")
-    for scale in found.scales:
-        if not 0 <= scale <= _MAX_SCALE:
-            raise InvalidModel(f"tensor '{tensor.name}' has the scale {scale:g}, possible is 0 to {_MAX_SCALE:g}")
-    for zero in zero_points:
+    wrong = next((scale for scale in found.scales if not 0 <= scale <= _MAX_SCALE), None)
+    if wrong is not None:
+        raise InvalidModel(f"tensor '{tensor.name}' has the scale {wrong:g}, possible is 0 to {_MAX_SCALE:g}")
+    for zero in (min(zero_points), max(zero_points)):
         if not dtype.min <= zero <= dtype.max:
             raise InvalidModel(f"tensor '{tensor.name}' has the zero point {zero}, which is no {dtype.name}")
     if len(found.scales) == 1:
