@@ -39,22 +39,28 @@ def signed_sum(sign: int, a: Array, b: Array, types: Types, out: Quant) -> Ints:
     """a + sign*b: both are brought to twice the larger scale with 20 (int16: 15) more bits, then to the output's."""
     left = 15 if types[0].dtype is I16 else 20
     p, q = (_term(x, type_, types, left) for x, type_ in zip((a, b), types, strict=True))
-    return scaled(p + sign * q, _sum_multiplier(types, out, left, square=False)) + out.zero_point
+    return scaled(p + sign * q, sum_multiplier(types, out, left, square=False)) + out.zero_point
 
 
 def sum_terms(types: Types, out: Quant, left: int, square: bool) -> tuple[list[Ints], Multiplier]:
     """What every stored int8 value of each operand adds to a sum, and what brings the sum (or square) to the output."""
     values = np.arange(-128, 128)
     terms = [_term(values, type_, types, left) for type_ in types]
-    return terms, _sum_multiplier(types, out, left, square)
+    return terms, sum_multiplier(types, out, left, square)
+
+
+def term_multiplier(type_: TensorType, types: Types) -> Multiplier:
+    """What brings an operand to twice the larger scale."""
+    return quantize_multiplier(scale_of(type_) / _twice_larger(types))
 
 
 def _term(x: Array, type_: TensorType, types: Types, left: int) -> Ints:
     """An operand at twice the larger scale with `left` more bits."""
-    return scaled(centered(x, type_) << left, quantize_multiplier(scale_of(type_) / _twice_larger(types)))
+    return scaled(centered(x, type_) << left, term_multiplier(type_, types))
 
 
-def _sum_multiplier(types: Types, out: Quant, left: int, square: bool) -> Multiplier:
+def sum_multiplier(types: Types, out: Quant, left: int, square: bool) -> Multiplier:
+    """What brings a sum of such terms (or its square) to the output."""
     twice = _twice_larger(types)
     if square:
         return quantize_multiplier(twice * twice / (2.0 ** (2 * left) * out.scale))
@@ -95,7 +101,7 @@ def squared_difference(a: Array, b: Array, types: Types, out: Quant) -> Ints:
     """(a - b)^2 at twice the larger scale, with 7 more bits for int8."""
     left = 7 if types[0].dtype is I8 else 0
     p, q = (_term(x, type_, types, left) for x, type_ in zip((a, b), types, strict=True))
-    return scaled(wrap32((p - q) * (p - q)), _sum_multiplier(types, out, left, square=True)) + out.zero_point
+    return scaled(wrap32((p - q) * (p - q)), sum_multiplier(types, out, left, square=True)) + out.zero_point
 
 
 def comparable(x: Array, type_: TensorType) -> Ints:

@@ -1,0 +1,72 @@
+"""From a legal graph to a program: every node's layers, in the graph's order."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+
+from trivet.backends.tpu.ir import ELEMENTS, Layer, Program, last_writer
+from trivet.backends.tpu.lowering.builder import LOWERINGS, Builder, Lower
+from trivet.backends.tpu.machine import Machine
+from trivet.errors import CompileError, Problems, Unsupported
+from trivet.ir.graph import Graph, Node, Value
+
+FAMILIES = ("elementwise", "movement", "pools", "products")
+for _family in FAMILIES:
+    importlib.import_module(f"trivet.backends.tpu.lowering.{_family}")
+
+
+def lower(graph: Graph, machine: Machine) -> Program:
+    """The program of a graph that `check` accepts: windows of N rows, nothing reordered, every buffer its own bytes.
+
+    Raises: Problems naming every operator that the machine does not run.
+    """
+    emits = check(graph)
+    builder = Builder(machine, graph.name)
+    for value in graph.inputs:
+        builder.define(value)
+    for emit in emits:
+        emit(builder)
+    program = builder.finish(graph)
+    return program.with_layers(with_dependencies(program))
+
+
+def with_dependencies(program: Program) -> list[Layer]:
+    """Layers that wait for the last layer whose results they read."""
+    return [replace(layer, after=last_writer(program, index)) for index, layer in enumerate(program.layers)]
+
+
+def check(graph: Graph) -> list[Lower]:
+    """The lowering of every node.
+
+    Raises: Problems naming every operator, input and state that the machine does not run.
+    """
+    problems: list[CompileError] = []
+    emits: list[Lower] = []
+    for state in graph.states:
+        problems.append(Unsupported(f"%{state.read.name} is a state: the machine keeps nothing between runs"))
+    for value in (*graph.inputs, *(v for v in graph.outputs if v.is_constant)):
+        if value.type.dtype.name not in ELEMENTS:
+            problems.append(_wrong_element(value))
+    for node in graph.nodes:
+        try:
+            emits.append(lowering_of(node))
+        except CompileError as error:
+            problems.append(error)
+    if problems:
+        raise Problems(f"{graph.name} on the TPU", problems)
+    return emits
+
+
+def _wrong_element(value: Value) -> CompileError:
+    names = ", ".join(ELEMENTS)
+    return Unsupported(f"%{value.name} is {value.type}: the activation memory holds {names}", where=value.loc)
+
+
+def lowering_of(node: Node) -> Lower:
+    """Raises: Unsupported."""
+    emit = LOWERINGS.select(node)
+    if emit is None:
+        reason = LOWERINGS.refusal(type(node.op)) or "neither the array nor the vector unit nor the scalar unit runs it"
+        raise Unsupported(f"{node.op.name}: {reason}", where=node.loc or f"%{node.outputs[0].name}")
+    return emit

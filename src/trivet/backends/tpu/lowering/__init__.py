@@ -1,0 +1,1 @@
+"""From operators to layers of the machine, one file a family."""

@@ -1,0 +1,109 @@
+"""What lowerings build a program with: buffers, tiles, parameters, layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from trivet.backends.table import KernelTable
+from trivet.backends.tpu.ir import ELEMENTS, Buffer, Layer, Port, Program, View
+from trivet.backends.tpu.machine import Machine
+from trivet.ir.graph import Graph, Value
+from trivet.ir.graph import Port as ModelPort
+from trivet.ir.op import Array
+
+ALIGNMENT = 4
+"""Of buffers, so that int32 elements are whole words of one address."""
+
+
+class Builder:
+    """A program under construction. Values are matched to buffers by identity; a view of a value shares its buffer."""
+
+    def __init__(self, machine: Machine, name: str) -> None:
+        self.machine = machine
+        self.name = name
+        self.layers: list[Layer] = []
+        self._buffers: list[Buffer] = []
+        self._constants: dict[int, Array] = {}
+        self._of_value: dict[int, int] = {}
+        self._values: list[Value] = []
+        self._tiles: list[npt.NDArray[np.int8]] = []
+        self._parameters: list[int] = []
+        self._end = 0
+
+    def buffer(self, value: Value) -> int:
+        """The buffer that holds a value; a constant gets one that is filled before a run."""
+        index = self._of_value.get(id(value))
+        if index is None:
+            index = self.define(value)
+            if value.data is not None:
+                self._constants[index] = value.data.reshape(-1)
+        return index
+
+    def define(self, value: Value) -> int:
+        """A new buffer for a value that is about to be written."""
+        dtype = value.type.dtype
+        assert dtype.name in ELEMENTS, f"{value!r} cannot be in the activation memory"
+        buffer = Buffer(value.name or f"v{len(self._buffers)}", dtype, value.type.elements, self._end)
+        self._end = -(-buffer.end // ALIGNMENT) * ALIGNMENT
+        self._buffers.append(buffer)
+        self._of_value[id(value)] = len(self._buffers) - 1
+        self._values.append(value)
+        return len(self._buffers) - 1
+
+    def alias(self, value: Value, of: Value) -> None:
+        """`value` is the bytes of `of` under another shape."""
+        self._of_value[id(value)] = self.buffer(of)
+
+    def flat(self, value: Value) -> View:
+        """The whole of a value as one row."""
+        return View.matrix(self.buffer(value), 1, value.type.elements)
+
+    def matrix(self, value: Value, columns: int) -> View:
+        """The whole of a value as rows of `columns` elements."""
+        return View.matrix(self.buffer(value), value.type.elements // columns if columns else 0, columns)
+
+    def parameters(self, words: Sequence[int] | Array) -> int:
+        """The address of new words in the parameter memory."""
+        at = len(self._parameters)
+        self._parameters.extend(int(word) for word in words)
+        return at
+
+    def tile(self, data: npt.NDArray[np.int8]) -> int:
+        """The index of a new weight tile [N, N]."""
+        self._tiles.append(data)
+        return len(self._tiles) - 1
+
+    def add(self, layer: Layer) -> None:
+        self.layers.append(layer)
+
+    def finish(self, graph: Graph) -> Program:
+        """The program, when all nodes are lowered."""
+        array = self.machine.array
+        tiles = np.stack(self._tiles) if self._tiles else np.zeros((0, array, array), np.int8)
+        outputs = [self._port(v, p) for v, p in zip(graph.outputs, graph.output_ports, strict=True)]
+        return Program(
+            self.name,
+            self.machine,
+            self._buffers,
+            self._constants,
+            tiles,
+            np.array(self._parameters, np.int32),
+            [self._port(v, p) for v, p in zip(graph.inputs, graph.input_ports, strict=True)],
+            outputs,
+            self.layers,
+        )
+
+    def _port(self, value: Value, port: ModelPort) -> Port:
+        quant = value.type.quant
+        scale, zero_point = (None, 0) if quant is None else (quant.scale, quant.zero_point)
+        return Port(port.name, self.buffer(value), value.type.shape, port.perm, scale, zero_point)
+
+
+Lower = Callable[[Builder], None]
+"""Adds the layers of one node."""
+
+LOWERINGS: KernelTable[Lower] = KernelTable("tpu")
+"""A kernel here raises Unsupported with its reason where the operator has a lowering that does not take this node."""
