@@ -50,10 +50,10 @@ FRONTENDS = {
 """Where each model format is read; the module is imported when such a file is met, and has `load(path, options)`."""
 
 
-ACCELERATORS: dict[str, str] = {}
+ACCELERATORS: dict[str, str] = {"tpu": "trivet.backends.tpu.target"}
 """Machines other than the C runtime; the module is imported when one is asked for, and has a `BACKEND`."""
 
-ARTIFACTS: dict[str, str] = {}
+ARTIFACTS: dict[str, str] = {".json": "tpu"}
 """Which accelerator runs the artifacts of a suffix; the longest that ends a file's name decides. The first suffix of
 an accelerator is that of what `compile` is asked to write."""
 

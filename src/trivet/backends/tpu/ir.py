@@ -268,12 +268,17 @@ Layer = ArrayLayer | VectorLayer | SoftmaxLayer
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An input or output as the source model declares it: model array = stored array transposed by `perm`."""
+    """An input or output: its shape as stored; the source model's array is the stored one transposed by `perm`.
+
+    `accepts` is the closed range of what an input may hold, where that is less than its type. `scale` and `zero_point`
+    say which real numbers the integers stand for, where they do.
+    """
 
     name: str
     buffer: int
     shape: Shape
     perm: tuple[int, ...] | None = None
+    accepts: tuple[int, int] | None = None
     scale: float | None = None
     zero_point: int = 0
 
@@ -298,7 +303,10 @@ class Program:
         return max((buffer.end for buffer in self.buffers), default=0)
 
     def with_layers(self, layers: list[Layer]) -> Program:
-        return replace(self, layers=layers)
+        """The same program with other layers, each waiting for the last one whose results it reads."""
+        program = replace(self, layers=layers)
+        program.layers = [replace(layer, after=last_writer(program, i)) for i, layer in enumerate(layers)]
+        return program
 
 
 def operands(layer: Layer) -> Iterator[View]:

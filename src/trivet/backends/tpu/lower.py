@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import replace
 
-from trivet.backends.tpu.ir import ELEMENTS, Layer, Program, last_writer
+from trivet.backends.tpu.ir import ELEMENTS, Program
 from trivet.backends.tpu.lowering.builder import LOWERINGS, Builder, Lower
 from trivet.backends.tpu.machine import Machine
 from trivet.errors import CompileError, Problems, Unsupported
@@ -28,12 +27,7 @@ def lower(graph: Graph, machine: Machine) -> Program:
     for emit in emits:
         emit(builder)
     program = builder.finish(graph)
-    return program.with_layers(with_dependencies(program))
-
-
-def with_dependencies(program: Program) -> list[Layer]:
-    """Layers that wait for the last layer whose results they read."""
-    return [replace(layer, after=last_writer(program, index)) for index, layer in enumerate(program.layers)]
+    return program.with_layers(program.layers)
 
 
 def check(graph: Graph) -> list[Lower]:

@@ -13,7 +13,6 @@ from trivet.backends.tpu.ir import (
     EPILOGUE,
     LOAD,
     ROWS,
-    TILE,
     ArrayLayer,
     Join,
     K,
@@ -51,6 +50,7 @@ class PassTime:
     done: int
     waited: int
     cause: str
+    has_epilogue: bool = True
 
 
 @dataclass(slots=True)
@@ -116,8 +116,9 @@ class Clock:
                 last = max(last, time.done)
                 if keep_passes:
                     passes.append(time)
+            last = max(last, end)
             self.done.append(last)
-            report.cycles, end = max(0, last - end), max(end, last)
+            report.cycles, end = last - end, last
             _describe(report, layer, self.program)
             layers.append(report)
         return Timing(end, layers, passes)
@@ -141,7 +142,9 @@ class Clock:
         before = self.port
         start = max(before, ready, loaded)
         stop = start + step[ROWS]
-        self.port, self.plane = stop, start
+        self.port = stop
+        if step[LOAD]:
+            self.plane = start
         sums = stop + self.machine.array_latency
         if step[EPILOGUE]:
             self.lanes = sums
@@ -149,7 +152,7 @@ class Clock:
         else:
             done = sums
         cause = "weights" if loaded > max(before, ready) else "dependency"
-        return PassTime(index, number, load, loaded, start, stop, done, start - before, cause)
+        return PassTime(index, number, load, loaded, start, stop, done, start - before, cause, bool(step[EPILOGUE]))
 
     def _load(self, kind: int, ready: int, from_memory: bool) -> tuple[int, int]:
         """Begin and end of a pass's load, (-1, -1) where its tile is there already."""
@@ -189,7 +192,7 @@ class Clock:
         start = max(before, ready, self.lanes)
         stop = start + cycles
         self.port, self.lanes = stop, stop + 1
-        return PassTime(index, 0, -1, -1, start, stop, stop + 1, start - before, "dependency")
+        return PassTime(index, 0, -1, -1, start, stop, stop + 1, start - before, "dependency", False)
 
 
 def simulate(program: Program, keep_passes: bool = False) -> Timing:
@@ -265,6 +268,3 @@ def parameter_words(layer: Layer) -> int:
         return 256
     words = {"Bias": layer.columns, "Rescale": 2 * layer.columns, "Table": 256}
     return sum(words.get(type(step).__name__, 0) for step in layer.epilogue)
-
-
-__all__ = ["TILE", "LayerTime", "PassTime", "Timing", "kind_of", "simulate"]

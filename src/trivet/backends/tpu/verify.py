@@ -7,6 +7,7 @@ memory that a program does not own, nor run for ever. The first violation is the
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -60,25 +61,26 @@ MAX_WORK = 1 << 28
 INT32 = np.iinfo(np.int32)
 
 
-def verify(program: Program) -> None:
-    """Raises: InvalidModel that names the first thing that is wrong."""
-    _Verifier(program).run()
+def verify(program: Program, fits: bool = True) -> None:
+    """Raises: InvalidModel that names the first thing that is wrong; `fits` includes the sizes of the memories."""
+    _Verifier(program, fits).run()
 
 
 class _Verifier:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, fits: bool) -> None:
         self.program = program
+        self.fits = fits
         self.where = "program"
         self.work = 0
 
     def run(self) -> None:
-        program, machine = self.program, self.program.machine
+        program = self.program
         self.require(len(program.buffers) <= MAX_COUNT, f"more than {MAX_COUNT} buffers")
         self.require(len(program.layers) <= MAX_COUNT, f"more than {MAX_COUNT} layers")
-        tiles = len(program.tiles) * machine.tile_bytes
-        self.require(tiles <= machine.weight_bytes, f"{tiles} bytes of weights, the machine has {machine.weight_bytes}")
-        words = len(program.parameters)
-        self.require(words <= machine.parameter_words, f"{words} parameters, the machine has {machine.parameter_words}")
+        if self.fits:
+            for problem in excesses(program):
+                self.require(False, problem)
+        self.require(program.used_bytes <= MAX_VIEW, f"more than {MAX_VIEW} bytes of buffers")
         for buffer in program.buffers:
             self.where = f"buffer '{buffer.name}'"
             self.buffer(buffer)
@@ -92,10 +94,8 @@ class _Verifier:
             raise InvalidModel(message, where=f"{self.program.name}: {self.where}")
 
     def buffer(self, buffer: Buffer) -> None:
-        limit = self.program.machine.activation_bytes
         self.require(buffer.elements >= 0 and buffer.address >= 0, "a negative size or address")
         self.require(buffer.dtype is not I32 or buffer.address % 4 == 0, "int32 elements off their word boundary")
-        self.require(buffer.end <= limit, f"ends at byte {buffer.end}, the activation memory has {limit}")
 
     def contents(self) -> None:
         """Constants and ports: what is in memory before a run, and what is taken from it."""
@@ -287,6 +287,19 @@ class _Verifier:
                 rows[:] = True
             elif not rows.all():
                 self.require(False, f"pass {step[ID]} adds to accumulators that hold nothing")
+
+
+def excesses(program: Program) -> Iterator[str]:
+    """What of a program is larger than a memory of its machine."""
+    machine = program.machine
+    needs = (
+        ("activation", program.used_bytes, machine.activation_bytes, "bytes"),
+        ("weight", len(program.tiles) * machine.tile_bytes, machine.weight_bytes, "bytes"),
+        ("parameter", len(program.parameters), machine.parameter_words, "words"),
+    )
+    for name, need, has, unit in needs:
+        if need > has:
+            yield f"needs {need:,} {unit} of {name} memory, {need - has:,} more than the machine's {has:,}"
 
 
 def _positions(view: View, axis: int) -> tuple[int, int]:

@@ -99,7 +99,8 @@ class Builder:
     def _port(self, value: Value, port: ModelPort) -> Port:
         quant = value.type.quant
         scale, zero_point = (None, 0) if quant is None else (quant.scale, quant.zero_point)
-        return Port(port.name, self.buffer(value), value.type.shape, port.perm, scale, zero_point)
+        accepts = None if port.accepts is None else (port.accepts.lo, port.accepts.hi)
+        return Port(port.name, self.buffer(value), value.type.shape, port.perm, accepts, scale, zero_point)
 
 
 Lower = Callable[[Builder], None]

@@ -1,0 +1,1 @@
+"""Rewrites of a program, one a file, in the order in which they run."""

@@ -1,0 +1,32 @@
+"""A program as the stages of the compiler hand it on: printed, checked and interpreted by whoever watches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from trivet.backends.tpu.execute import execute
+from trivet.backends.tpu.ir import Program
+from trivet.backends.tpu.text import print_program
+from trivet.backends.tpu.verify import verify
+from trivet.core.record import dataclass
+from trivet.errors import InvalidModel
+from trivet.ir.op import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """A program between two stages. It may be larger than its machine until buffers are placed."""
+
+    program: Program
+
+    def text(self) -> str:
+        return print_program(self.program)
+
+    def violations(self) -> Iterable[str]:
+        try:
+            verify(self.program, fits=False)
+        except InvalidModel as error:
+            yield str(error)
+
+    def interpret(self, invocations: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        return [execute(self.program, arrays) for arrays in invocations]
