@@ -201,7 +201,7 @@ class Load(IntEnum):
 
 
 PASS_FIELDS = ("id", "row", "rows", "k", "tile", "n", "acc", "first", "epilogue", "load")
-"""Columns of a pass table. `k` -1: nothing streams, the epilogue works on zeros. `tile` -1: the tile of B at (k, n)."""
+"""Columns of a pass table. `k` -1: rows of zeros stream instead of A. `tile` -1: the tile of B at (k, n)."""
 
 ID, ROW, ROWS, K, TILE, N, ACC, FIRST, EPILOGUE, LOAD = range(len(PASS_FIELDS))
 

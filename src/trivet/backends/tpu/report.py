@@ -16,9 +16,10 @@ def summary(program: Program, timing: Timing) -> str:
     total = totals(program, timing)
     stalls = ", ".join(f"{sum(layer.stalls[cause] for layer in timing.layers):,} for {cause}" for cause in CAUSES)
     lines += [
-        f"{timing.cycles:,} cycles on a {array} x {array} array, {total['utilization']:.1%} of it in use; waits: {stalls}",
-        f"bytes moved: {total['activation_read_bytes']:,} read and {total['activation_written_bytes']:,} written in the",
-        f"activation memory, {total['weight_bytes']:,} of weights, {total['parameter_bytes']:,} of parameters",
+        f"{timing.cycles:,} cycles on a {array} x {array} array, {total['utilization']:.1%} of it in use; "
+        f"waits: {stalls}",
+        f"bytes moved: activations {total['activation_read_bytes']:,} read, {total['activation_written_bytes']:,} "
+        f"written; weights {total['weight_bytes']:,}; parameters {total['parameter_bytes']:,}",
     ]
     return "\n".join(lines)
 

@@ -128,10 +128,7 @@ class Clock:
             case ArrayLayer():
                 from_memory = layer.b is None
                 for number, step in enumerate(layer.passes.tolist()):
-                    if step[K] < 0:
-                        yield self._zeros(index, number, step[ROWS], ready)
-                    else:
-                        yield self._stream(index, number, step, ready, from_memory)
+                    yield self._stream(index, number, step, ready, from_memory)
             case VectorLayer():
                 yield self._vector(index, vector_reads(layer, self.machine.array), reads_per_row(layer), ready)
             case SoftmaxLayer():
@@ -165,27 +162,15 @@ class Clock:
         self.loader = load + self.machine.array
         return load, self.loader
 
-    def _zeros(self, index: int, number: int, rows: int, ready: int) -> PassTime:
-        """Rows of zeros through the epilogue alone."""
-        before = self.port
-        start = max(before, ready, self.lanes - 1)
-        return self._through_lanes(index, number, before, start, rows, 1, ready)
-
     def _vector(self, index: int, reads: int, each: int, ready: int) -> PassTime:
         """The read port and the lanes: a row enters the epilogue in the cycle after its last read."""
         before = self.port
         start = max(before, ready, self.lanes - each)
-        return self._through_lanes(index, 0, before, start, reads, each, ready)
-
-    def _through_lanes(
-        self, index: int, number: int, before: int, start: int, cycles: int, each: int, ready: int
-    ) -> PassTime:
-        stop = start + cycles
+        stop = start + reads
         self.port, self.lanes = stop, stop + 1
+        done = self.lanes + self.machine.epilogue_latency
         cause = "dependency" if ready >= start else "busy"
-        return PassTime(
-            index, number, -1, -1, start, stop, stop + 1 + self.machine.epilogue_latency, start - before, cause
-        )
+        return PassTime(index, 0, -1, -1, start, stop, done, start - before, cause)
 
     def _scalar(self, index: int, cycles: int, ready: int) -> PassTime:
         before = self.port
@@ -234,20 +219,15 @@ def _describe(report: LayerTime, layer: Layer, program: Program) -> None:
     report.parameter_bytes = 4 * parameter_words(layer)
     match layer:
         case ArrayLayer(a=a, passes=table):
-            streams = table[table[:, K] >= 0]
-            zeros = int(table[table[:, K] < 0][:, ROWS].sum())
             report.passes, report.macs = len(table), layer.macs
-            report.streamed = int(streams[:, ROWS].sum())
-            loads = streams[streams[:, LOAD] != Load.NONE]
-            report.loads = len(loads)
+            report.streamed = int(table[:, ROWS].sum())
+            report.loads = int((table[:, LOAD] != Load.NONE).sum())
             moved = report.loads * machine.tile_bytes
             report.weight_bytes = moved if layer.b is None else 0
-            report.activation_read_bytes = report.streamed * array * width[a]
+            report.activation_read_bytes = int(table[table[:, K] >= 0, ROWS].sum()) * array * width[a]
+            report.activation_read_bytes += 0 if layer.b is None else moved
             shared = 0 if layer.b is None else report.loads * array
-            if layer.b is not None:
-                report.activation_read_bytes += moved
-            port = report.streamed + zeros + shared
-            bounds = {"array": port, "weights": report.loads * array}
+            bounds = {"array": report.streamed + shared, "weights": report.loads * array}
             depth = machine.depth
         case VectorLayer(a=a):
             bounds, depth = {"read port": vector_reads(layer, array)}, 1 + machine.epilogue_latency

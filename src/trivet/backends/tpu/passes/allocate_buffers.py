@@ -16,6 +16,9 @@ from trivet.planning.plan import Region
 
 REGION = "activation"
 
+WORD = 4
+"""Bytes that addresses and, for the solver's bound to be sharp, sizes are multiples of."""
+
 
 @dataclass(frozen=True, slots=True)
 class AllocateBuffers(TilePass):
@@ -30,10 +33,10 @@ class AllocateBuffers(TilePass):
         if not program.buffers:
             return None
         blocks = tuple(
-            Block(buffer.name, buffer.size_bytes, *life, alignment=4)
+            Block(buffer.name, -(-buffer.size_bytes // WORD) * WORD, *life, alignment=WORD)
             for buffer, life in zip(program.buffers, _lives(program), strict=True)
         )
-        problem = Problem(blocks, (Region(REGION, None, 4),))
+        problem = Problem(blocks, (Region(REGION, None, WORD),))
         placement = exact(problem)
         assert not violations(problem, placement)
         if placement.peak(problem, REGION) >= program.used_bytes:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import ClassVar
 
 import numpy as np
@@ -24,13 +26,13 @@ class TilePass(ABC):
         """The better program, None where nothing changes; `fired` counts the rewrites."""
 
 
-def with_passes(program: Program, tables: dict[int, Ints]) -> Program:
-    """The program with other passes in some of its array layers."""
+def with_passes(program: Program, tables: dict[int, Ints], macs: Mapping[int, int] = MappingProxyType({})) -> Program:
+    """The program with other passes, and other counts of useful MACs, in some of its array layers."""
     layers: list[Layer] = list(program.layers)
     for index, table in tables.items():
         layer = layers[index]
         assert isinstance(layer, ArrayLayer)
-        layers[index] = replace(layer, passes=table)
+        layers[index] = replace(layer, passes=table, macs=macs.get(index, layer.macs))
     return program.with_layers(layers)
 
 

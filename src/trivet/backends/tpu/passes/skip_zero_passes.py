@@ -23,13 +23,14 @@ class SkipZeroPasses(TilePass):
 
     Its accumulation goes with it. An epilogue that it carried moves to the accumulation kept last for the same results;
     where none is kept, it runs alone on zeros; and if it is no more than a relu it disappears, for the memory of the
-    results is cleared at the start.
+    results is cleared at the start. MACs that are not made no longer count as useful.
     """
 
     name: ClassVar[str] = "skip-zero-passes"
 
     def run(self, program: Program, fired: Counter[str]) -> Program | None:
         tables: dict[int, Ints] = {}
+        macs: dict[int, int] = {}
         cleared: set[int] = set()
         for index, layer in enumerate(program.layers):
             if not isinstance(layer, ArrayLayer):
@@ -40,9 +41,10 @@ class SkipZeroPasses(TilePass):
                 tables[index], emptied = _without(layer.passes, zero, vanishes, fired)
                 if vanishes and emptied:
                     cleared.add(layer.target.buffer)
+                macs[index] = layer.macs * int(layer.passes[~zero, ROWS].sum()) // int(layer.passes[:, ROWS].sum())
         if not tables:
             return None
-        changed = with_passes(program, tables)
+        changed = with_passes(program, tables, macs)
         changed.buffers = [
             replace(buffer, cleared=buffer.cleared or index in cleared) for index, buffer in enumerate(program.buffers)
         ]
