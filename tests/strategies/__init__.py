@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from hypothesis.strategies import SearchStrategy
 
-from strategies import activation, conv, dynamic, elementwise, matmul, movement, pool, quantize, reduce, resize
+from strategies import activation, conv, dynamic, elementwise, matmul, movement, pool, quantize, reduce, resize, trees
 from strategies.operands import Instance
 from trivet.ir.op import Op
 
@@ -20,6 +20,7 @@ STRATEGIES: dict[type[Op], SearchStrategy[Instance]] = {
     **elementwise.STRATEGIES,
     **activation.STRATEGIES,
     **quantize.STRATEGIES,
+    **trees.STRATEGIES,
     **dynamic.STRATEGIES,
     **movement.STRATEGIES,
 }

@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from trivet.ir.op import Op
-from trivet.ops import activation, conv, dynamic, elementwise, matmul, movement, pool, quantize, reduce, resize, softmax
+from trivet.ops import (
+    activation,
+    conv,
+    dynamic,
+    elementwise,
+    matmul,
+    movement,
+    pool,
+    quantize,
+    reduce,
+    resize,
+    softmax,
+    trees,
+)
 
 ALL_OPS: tuple[type[Op], ...] = (
     conv.Conv2D,
@@ -81,6 +94,7 @@ ALL_OPS: tuple[type[Op], ...] = (
     movement.Gather,
     movement.SpaceToDepth,
     movement.DepthToSpace,
+    trees.TreeEnsemble,
     resize.ResizeNearest,
     resize.ResizeBilinear,
 )

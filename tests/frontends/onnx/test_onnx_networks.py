@@ -22,7 +22,6 @@ T = TypeVar("T")
 
 REFUSED = {
     r"dtln.*__dyn_s8$": "its scale is computed at run time from the data",
-    r"atspm_detector__(lane|setback|stacker)|xgboost": "operators of classical machine learning",
     r"dtln|silero|bidi_lstm": "recurrent operators are not converted",
 }
 """Networks outside of what is converted so far, by a pattern of the name, with the reason in the report."""

@@ -36,7 +36,10 @@ _REASONS: dict[str, tuple[str, str]] = {
 
 def refusal(node: ForeignNode, loc: Operator) -> Unsupported:
     """The refusal of an operator that has no converter."""
-    if node.kind.startswith(("Sequence", "Optional")) or node.kind in ("SplitToSequence", "ConcatFromSequence"):
+    if node.kind in ("ZipMap", "DictVectorizer", "CategoryMapper"):
+        reason = "maps and strings have no fixed storage"
+        hint = "export without it, with skl2onnx: options={'zipmap': False}"
+    elif node.kind.startswith(("Sequence", "Optional")) or node.kind in ("SplitToSequence", "ConcatFromSequence"):
         reason, hint = _SEQUENCE
     elif node.domain.startswith("ai.onnx.ml"):
         reason = "operators of classical machine learning are not converted"

@@ -18,6 +18,7 @@ from trivet.frontends.onnx.ops import (
     reduce,
     resize,
     shapes,
+    trees,
 )
 
 _FAMILIES = (
@@ -35,6 +36,7 @@ _FAMILIES = (
     reduce,
     resize,
     shapes,
+    trees,
 )
 
 CONVERTERS: dict[tuple[str, str], Converter] = {}
