@@ -50,10 +50,10 @@ FRONTENDS = {
 """Where each model format is read; the module is imported when such a file is met, and has `load(path, options)`."""
 
 
-ACCELERATORS: dict[str, str] = {"tpu": "trivet.backends.tpu.target"}
+ACCELERATORS: dict[str, str] = {"tpu": "trivet.backends.tpu.target", "gpu": "trivet.backends.gpu.target"}
 """Machines other than the C runtime; the module is imported when one is asked for, and has a `BACKEND`."""
 
-ARTIFACTS: dict[str, str] = {".json": "tpu"}
+ARTIFACTS: dict[str, str] = {".json": "tpu", ".tgpu": "gpu"}
 """Which accelerator runs the artifacts of a suffix; the longest that ends a file's name decides. The first suffix of
 an accelerator is that of what `compile` is asked to write."""
 

@@ -39,6 +39,10 @@ class StageManager:
         self._disabled = disabled
         self.runs: list[StageRun] = []
 
+    def is_disabled(self, name: str) -> bool:
+        """True iff the user wants to do without the rewrite."""
+        return name in self._disabled
+
     def lower(self, name: str, make: Callable[[], P], before: Lowered | None = None) -> P:
         """From one form to the next: from `before` (None: the graph) to what `make` gives.
 

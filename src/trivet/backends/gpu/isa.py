@@ -112,11 +112,12 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Instructions in order. `lines` says where each stands in the text `name` (1-based; empty: nowhere)."""
+    """Instructions in order. `lines` says where each stands in the text of `file` (1-based; empty: nowhere)."""
 
     name: str
     code: tuple[Instruction, ...]
     lines: tuple[int, ...] = ()
+    file: str = ""
 
     @property
     def registers(self) -> int:
@@ -133,5 +134,5 @@ class Program:
         """Where an instruction stands, for messages: `pc 3 (x.tgpu:12: LD R1, R2)`."""
         if pc >= len(self.code):
             return f"pc {pc} (the end of {self.name})"
-        at = f"{self.name}:{self.lines[pc]}" if self.lines else self.name
+        at = f"{self.file or self.name}:{self.lines[pc]}" if self.lines else self.name
         return f"pc {pc} ({at}: {self.code[pc]})"

@@ -1,0 +1,71 @@
+"""Kernels to programs of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trivet.backends.gpu.flatten import Label, Line, Virtual, flatten
+from trivet.backends.gpu.ir import Kernel, Value, Var
+from trivet.backends.gpu.isa import Instruction, Opcode, Operand, Program, Reg
+from trivet.backends.gpu.machine import CycleModel, Machine
+from trivet.backends.gpu.regalloc import Allocation, allocate
+from trivet.core.record import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A kernel's program, and what its launches need."""
+
+    kernel: Kernel
+    program: Program
+    allocation: Allocation
+    shared_words: int
+
+
+def compile_kernel(kernel: Kernel, machine: Machine) -> Compiled:
+    """Flatten, allocate, emit.
+
+    Raises: DoesNotFit.
+    """
+    allocation = allocate(kernel, flatten(kernel), machine.registers)
+    program = Program(kernel.name, _instructions(allocation))
+    return Compiled(kernel, program, allocation, kernel.shared_words + allocation.slots * kernel.block)
+
+
+def _instructions(allocation: Allocation) -> tuple[Instruction, ...]:
+    lines = [line for line in allocation.code if not _is_idle(line, allocation.registers)]
+    places: dict[Label, int] = {}
+    count = 0
+    for line in lines:
+        if isinstance(line, Label):
+            places[line] = count
+        else:
+            count += 1
+
+    def operand(value: Value | Label) -> Operand:
+        match value:
+            case Var():
+                return Reg(allocation.registers[value])
+            case Label():
+                return places[value]
+        return value
+
+    code = (line for line in lines if isinstance(line, Virtual))
+    return tuple(Instruction(line.opcode, tuple(map(operand, line.operands))) for line in code)
+
+
+def _is_idle(line: Line, registers: dict[Var, int]) -> bool:
+    """True for a copy of a register to itself."""
+    if not isinstance(line, Virtual) or line.opcode is not Opcode.SET:
+        return False
+    result, value = line.operands
+    return isinstance(result, Var) and isinstance(value, Var) and registers[result] == registers[value]
+
+
+def estimated_cycles(compiled: Compiled, model: CycleModel) -> int:
+    """Cycles of all launches of a kernel in the cycle model, if every branch were executed."""
+    kernel, registers = compiled.kernel, compiled.allocation.registers
+    lines: Sequence[Line] = [line for line in compiled.allocation.code if not _is_idle(line, registers)]
+    once = sum(model.cost(line.opcode.kind) * line.weight for line in lines if isinstance(line, Virtual))
+    blocks = -(-kernel.grid // model.cores)
+    return len(kernel.launches) * blocks * model.rows(kernel.block) * once
