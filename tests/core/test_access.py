@@ -75,8 +75,12 @@ def test_shifted_reads_what_lies_inside() -> None:
 
 
 def test_blocks_are_read_whole() -> None:
-    assert Blocked(1, size=6, num=1, den=2).reads(Span(3, 4)) == Span(1, 2)
-    assert Blocked(1, size=6, num=2, den=1).reads(Span(1, 3)) == Span(2, 6)
+    """Index o lies in block o // den, which is made of operand indices block * num to (block + 1) * num - 1."""
+    for num, den in ((1, 2), (2, 1), (1, 3), (3, 1), (1, 1)):
+        rule = Blocked(1, size=6 * num, num=num, den=den)
+        for start, stop in itertools.combinations(range(6 * den + 1), 2):
+            blocks = {index // den for index in range(start, stop)}
+            assert rule.reads(Span(start, stop)) == Span(min(blocks) * num, (max(blocks) + 1) * num)
 
 
 def test_a_prefix_reads_all_before() -> None:

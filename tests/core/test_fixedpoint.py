@@ -22,12 +22,22 @@ from trivet.core.fixedpoint import (
     tanh,
     wrap32,
 )
+from trivet.core.quant import quantize_multiplier
 
 EDGES = [-(2**31), -(2**31) + 1, -(2**30), -3, -2, -1, 0, 1, 2, 3, 2**30, 2**31 - 1]
 
 
 def half_away(x: Fraction) -> int:
     return floor(abs(x) + Fraction(1, 2)) * (1 if x >= 0 else -1)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_mantissa_is_the_nearest_of_31_bits(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    for real in [1 / 3, 0.7, 1 - 2**-33, *(rng.uniform(0.5, 1, 50) * 2.0 ** rng.integers(-30, 31, 50)).tolist()]:
+        found = quantize_multiplier(real)
+        unit = Fraction(2) ** (found.shift - 31)
+        assert abs(found.mantissa * unit - Fraction(real)) <= unit / 2 and 1 << 30 <= found.mantissa < 1 << 31
 
 
 @pytest.mark.parametrize("a", EDGES)

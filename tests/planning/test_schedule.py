@@ -12,7 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trivet.core.dtype import F32
+from trivet.ir.types import TensorType
 from trivet.planning.plan import Edge
+from trivet.planning.rows import Rows
 from trivet.planning.schedule import (
     Actor,
     Ring,
@@ -32,6 +35,11 @@ CASES = [
     "inverted_residual", "kws_10x4_asym", "resblock_s2_shortcut", "se_block", "skip_two_convs", "stride_gt_kernel",
     "two_outputs", "unet_small", "valid_odd",
 ]  # fmt: skip
+
+
+def test_rows_count_bytes() -> None:
+    assert Rows.of(TensorType(F32, (2, 5, 3, 7))) == Rows(5, 84)
+    assert Rows.of(TensorType(F32, (5, 3))) == Rows(1, 60)
 
 
 class Vector:

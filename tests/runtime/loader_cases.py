@@ -5,13 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from patches import Body, Options, Patch, patched, rebuilt
 from plans import QUANT, lookup_node, lookups, sequential, streamed
 
 from trivet.backends.plan import format as f
+from trivet.backends.plan.kernels.exact import MATMUL_I32
 from trivet.backends.plan.writer import write
 from trivet.core.dtype import I8, I32
 from trivet.core.interval import Interval
@@ -22,6 +23,7 @@ from trivet.ir.types import TensorType
 from trivet.ops import movement as m
 from trivet.ops.conv import Conv2D
 from trivet.ops.elementwise import Add
+from trivet.ops.matmul import MatMul
 from trivet.ops.resize import ResizeBilinear, ResizeNearest
 
 NONE = f.NONE
@@ -57,8 +59,8 @@ def base(name: str) -> bytes:
             return write(streamed(lookups(count=40), {}))
         case "endless":  # a stream of more steps than there may be
             return write(streamed(lookups(count=f.MAX_STREAM_STEPS + 1), {}))
-        case "exact":  # y = x + x, where x accepts [-3, 5]
-            return write(sequential(exact_sum()))
+        case "exact" | "product":  # y = x + x, where x accepts [-3, 5]; or y = x @ w + b
+            return write(sequential(exact_sum() if name == "exact" else exact_product()))
         case "constant" | "movement":
             return write(sequential(constant_output() if name == "constant" else movements()))
     raise AssertionError(name)
@@ -118,6 +120,15 @@ def exact_sum() -> Graph:
     type_ = TensorType(I32, (2, 3))
     x = graph.add_input("x", type_, Port("x", type_, accepts=Interval(-3, 5)))
     graph.add_output(graph.emit(Add(overflow=Overflow.EXACT), x, x, name="y"))
+    return graph
+
+
+def exact_product() -> Graph:
+    graph = Graph()
+    x = graph.add_input("x", TensorType(I8, (2, 3)))
+    w = graph.constant(np.arange(12, dtype=np.int8).reshape(3, 4), TensorType(I8, (3, 4)))
+    b = graph.constant(np.arange(4, dtype=np.int32), TensorType(I32, (4,)))
+    graph.add_output(graph.emit(MatMul(bias=True), x, w, b, name="y"))
     return graph
 
 
@@ -283,6 +294,13 @@ STEPS = [
     ("result of another step", {"status": "ERR_ORDER"}, ("tensors", 1, "producer", 1), ("operands", 2, "tensor", 0)),
 ]  # fmt: skip
 
+
+def _resized(blob: str, change: int, params: bytes) -> bytes:
+    """Parameters of a product with another size of one of its constants."""
+    at = MATMUL_I32.params.offset_of(blob) + 4
+    return params[:at] + struct.pack("<I", int.from_bytes(params[at : at + 4], "little") + change) + params[at + 4 :]
+
+
 KERNELS = [
     ("kernel 0", {"status": "ERR_KERNEL"}, ("steps", 0, "kernel", 0)),
     ("kernel behind the last", {"status": "ERR_KERNEL"}, ("steps", 0, "kernel", 0xFFFF)),
@@ -294,6 +312,8 @@ KERNELS = [
     ("constant misaligned", {"status": "ERR_PARAMS", "bodies": {"params": lambda b: b"\x08" + b[1:]}}),
     ("constant behind the end", {"status": "ERR_PARAMS", "bodies": {"params": lambda b: b"\0\xF0" + b[2:]}}),
     ("constant whose end overflows", {"status": "ERR_PARAMS", "bodies": {"params": lambda b: b"\xF0" * 4 + b[4:]}}),
+    *((f"a constant {blob} of a product that is {change:+} bytes", {"status": "ERR_PARAMS", "plan": "product",
+       "bodies": {"params": partial(_resized, blob, change)}}) for blob in ("b", "bias") for change in (-1, 1, -4)),
     ("rows from a kernel that makes all at once", {"status": "ERR_STEP", "plan": "states"}, ("steps", 3, "rows", 1)),
     ("a ring from a kernel that makes all at once", {"status": "ERR_STEP", "plan": "states"},
      ("tensors", 7, "depth", 1)),

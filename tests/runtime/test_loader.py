@@ -8,7 +8,7 @@ import pytest
 from loader_cases import Case, base, cases
 from patches import Runtime, patched
 
-PLANS = ("layers", "batch", "states", "stream", "conv", "rows", "long", "constant", "exact")
+PLANS = ("layers", "batch", "states", "stream", "conv", "rows", "long", "constant", "exact", "product")
 
 
 @pytest.fixture(scope="module")
