@@ -314,10 +314,10 @@ KERNELS = [
     ("constant whose end overflows", {"status": "ERR_PARAMS", "bodies": {"params": lambda b: b"\xF0" * 4 + b[4:]}}),
     *((f"a constant {blob} of a product that is {change:+} bytes", {"status": "ERR_PARAMS", "plan": "product",
        "bodies": {"params": partial(_resized, blob, change)}}) for blob in ("b", "bias") for change in (-1, 1, -4)),
-    ("rows from a kernel that makes all at once", {"status": "ERR_STEP", "plan": "states"}, ("steps", 3, "rows", 1)),
-    ("a ring from a kernel that makes all at once", {"status": "ERR_STEP", "plan": "states"},
-     ("tensors", 7, "depth", 1)),
-    ("sums from a kernel that makes all at once", {"status": "ERR_STEP", "plan": "states"}, ("steps", 3, "flags", 1)),
+    ("rows from a kernel that makes all at once", {"status": "ERR_STEP", "plan": "movement"}, ("steps", 3, "rows", 1)),
+    ("a ring from a kernel that makes all at once", {"status": "ERR_STEP", "plan": "movement"},
+     ("tensors", 5, "depth", 1)),
+    ("sums from a kernel that makes all at once", {"status": "ERR_STEP", "plan": "movement"}, ("steps", 3, "flags", 1)),
 ]  # fmt: skip
 
 HUGE: tuple[Patch, ...] = (
