@@ -40,7 +40,7 @@ def _emit_max_pool(node: Node, builder: Builder) -> None:
     limits = clamp_limits(I8, op.clamp)
     pads = (op.pads[0][0], op.pads[1][0])
     view = _windows(builder, node, op.kernel, op.stride, op.dilation, pads, I8.min)
-    target = Target.matrix(builder.define(node.output), view.rows, view.columns)
+    target = Target.matrix(builder.define(node.output), view.rows, view.channels)
     steps: tuple[Step, ...] = (Clamp(limits.lo, limits.hi),)
     builder.add(VectorLayer(node.output.name or "max_pool2d", view, Reduce.MAX, steps, target))
 
@@ -140,7 +140,7 @@ def _emit_mean(node: Node, builder: Builder) -> None:
         Offset(op.out.zero_point),
         Clamp(I8.min, I8.max),
     )
-    target = Target.matrix(builder.define(node.output), view.rows, view.columns)
+    target = Target.matrix(builder.define(node.output), view.rows, view.channels)
     builder.add(VectorLayer(node.output.name or "mean", view, Reduce.SUM, epilogue, target))
 
 
