@@ -10,10 +10,12 @@ import pytest
 
 from normal_form import normal_form
 from trivet.core.dtype import F32
+from trivet.core.numerics import Overflow
 from trivet.ir.graph import Graph
 from trivet.ir.rewriter import Rewriter
 from trivet.ir.text.parser import parse_graph
 from trivet.ops import OP_BY_NAME
+from trivet.ops.elementwise import Add
 from trivet.ops.movement import Reshape, Transpose
 from trivet.passes.base import Pass
 from trivet.passes.instruments import Dump, Stats, Timings
@@ -88,6 +90,14 @@ def forgotten_use_list(rw: Rewriter) -> None:
     rw.graph.nodes[0].output.uses.clear()
 
 
+def doubled_use(rw: Rewriter) -> None:
+    """One use listed twice in the place of another."""
+    rw.changed = True
+    x = rw.graph.inputs[0]
+    rw.insert_before(rw.graph.nodes[0], Add(overflow=Overflow.EXACT), [x, x])
+    x.uses[0] = x.uses[1]
+
+
 def claims_no_change(rw: Rewriter) -> None:
     CancelTransposes().rewrite(rw)
     rw.changed = False
@@ -127,6 +137,7 @@ FAULTS = [
     (dangling_use, None, "before it is defined"),
     (use_before_definition, None, "before it is defined"),
     (forgotten_use_list, None, "use lists"),
+    (doubled_use, None, "use lists"),
     (claims_no_change, None, "claims it did not"),
     (lost_output, None, "ports"),
     (raises, None, "it raised KeyError: 'no such thing'"),
@@ -140,6 +151,19 @@ def test_a_wrong_pass_is_named(rewrite: Callable[[Rewriter], None], ensures: Spe
     with pytest.raises(PassVerifyError, match=reason) as caught:
         manager.run(program(), (CancelTransposes(), wrong(rewrite, ensures)) if ensures else (wrong(rewrite, ensures),))
     assert caught.value.pass_name == "wrong"
+
+
+def test_a_second_pass_is_judged_by_what_it_changed_itself() -> None:
+    """The types of nodes that one pass left are known; another one changes what a node reads."""
+
+    def rename(rw: Rewriter) -> None:
+        rw.rename(rw.graph.nodes[0].output, "other")
+
+    def retype_input(rw: Rewriter) -> None:
+        rw.retype(rw.graph.inputs[0], replace(rw.graph.inputs[0].type, dtype=F32))
+
+    with pytest.raises(PassVerifyError, match="declared"):
+        PassManager().run(program(), (wrong(rename), wrong(retype_input)))
 
 
 WITH_CONSTANT = """graph main(%x: i32[2]) {
