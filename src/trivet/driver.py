@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from trivet.backends.plan.legalize import LegalizePlan
+from trivet.backends.plan.selection import Selection
 from trivet.backends.plan.writer import write as write_plan
 from trivet.core.interval import Interval
 from trivet.core.late import late
@@ -34,11 +35,14 @@ if TYPE_CHECKING:
     from trivet.ir.text import parser
     from trivet.passes import bisect as bisecting
     from trivet.passes import stages
+    from trivet.planning import regions
+    from trivet.planning.memories import Memories
 else:
     machines = late("trivet.backends.target")
     parser = late("trivet.ir.text.parser")
     bisecting = late("trivet.passes.bisect")
     stages = late("trivet.passes.stages")
+    regions = late("trivet.planning.regions")
 
 Load = Callable[[Path, LoadOptions], Loaded]
 
@@ -68,7 +72,8 @@ class Settings:
     `passes` replaces the pipeline (`a,b,fixpoint(c,d)`); `disabled` names passes to leave out.
     `model_layout` keeps inputs and outputs in the model's own axis order inside the plan, at the cost of transposes.
     `target` is a board, a core, or one of `BACKENDS`, the latter with an argument if it takes one: `tpu:16`; `machine`
-    is a file that describes it, and `isa` names its instruction set.
+    is a file that describes it, and `isa` names its instruction set. `memories` are several fast ones instead of
+    `fast_bytes`.
     """
 
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -79,6 +84,7 @@ class Settings:
     passes: str | None = None
     disabled: frozenset[str] = frozenset()
     fast_bytes: int | None = None
+    memories: Memories | None = None
     slow_bytes: int | None = None
     flash_bytes: int | None = None
     preserve_input: bool = False
@@ -166,11 +172,21 @@ def build(loaded: Loaded, settings: Settings, instruments: Sequence[Instrument] 
     optimize(graph, settings, instruments, (legalize,))
     selection = legalize.selection
     selection.check(graph)
-    options = plan_options(settings, settings.objective)
-    plan = make_plan(graph, settings.fast_bytes, settings.slow_bytes, selection, options)
+    plan = fitting_plan(graph, selection, settings)
     data = write_plan(plan, selection)
     check_flash(graph, len(data), settings.flash_bytes)
     return Compiled(graph, plan, data, loaded.notes)
+
+
+def fitting_plan(graph: Graph, selection: Selection, settings: Settings) -> ExecutionPlan:
+    """The plan of a legal graph within the settings' memories.
+
+    Raises: DoesNotFit, Problems for memories that make no sense.
+    """
+    options = plan_options(settings, settings.objective)
+    if settings.memories is not None:
+        return regions.plan_in_regions(graph, settings.memories, settings.slow_bytes, selection, options)
+    return make_plan(graph, settings.fast_bytes, settings.slow_bytes, selection, options)
 
 
 def plan_options(settings: Settings, objective: Objective) -> PlanOptions:

@@ -111,13 +111,7 @@ def analyze_model(path: str | Path, settings: driver.Settings) -> Analysis:
     reasons: list[CompileError] = []
     chosen = small if small.region_bytes("fast") < whole.region_bytes("fast") else whole
     try:
-        chosen = make_plan(
-            graph,
-            settings.fast_bytes,
-            settings.slow_bytes,
-            selection,
-            driver.plan_options(settings, settings.objective),
-        )
+        chosen = driver.fitting_plan(graph, selection, settings)
     except DoesNotFit as error:
         reasons.append(error)
     data = write_plan(chosen, selection)

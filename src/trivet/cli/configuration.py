@@ -21,6 +21,8 @@ class Configuration(BaseModel):
 
     target: str | None = None
     fast: int | str | None = None
+    region: list[str] | None = None
+    pin: list[str] | None = None
     slow: int | str | None = None
     flash: int | str | None = None
     optimize: str | None = None

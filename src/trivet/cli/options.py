@@ -70,6 +70,23 @@ def interval(text: str) -> Interval:
     return Interval(lo, hi)
 
 
+def memory_region(text: str) -> tuple[str, int, int]:
+    """`NAME=SIZE[:ALIGN]` as a name, bytes and an alignment, 1 if none is given."""
+    name, equals, rest = text.partition("=")
+    bytes_text, colon, alignment = rest.partition(":")
+    if not name or not equals or (colon and re.fullmatch(r"[0-9]{1,9}", alignment) is None):
+        raise argparse.ArgumentTypeError(f"'{text}' is no memory: write NAME=SIZE, or NAME=SIZE:ALIGNMENT")
+    return name, size(bytes_text), int(alignment) if colon else 1
+
+
+def pin(text: str) -> tuple[str, str]:
+    """`TENSOR=REGION`; the tensor's name may hold equals signs."""
+    name, equals, region = text.rpartition("=")
+    if not name or not equals or not region:
+        raise argparse.ArgumentTypeError(f"'{text}' is no pin: write TENSOR=REGION, or @KIND=REGION")
+    return name, region
+
+
 def named_file(text: str) -> tuple[str | None, str]:
     """`x.npy` or `NAME=x.npy`."""
     name, equals, path = text.partition("=")
@@ -180,6 +197,22 @@ def add_budgets(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("budgets")
     add_machine(group, "board or core, which gives the budgets that no flag gives, or an accelerator")
     group.add_argument("-m", "--fast", type=size, metavar="SIZE", help="fast memory (arena, scratch, input, output)")
+    group.add_argument(
+        "--region",
+        action="append",
+        type=memory_region,
+        default=[],
+        metavar="NAME=SIZE[:ALIGN]",
+        help="one of several fast memories, instead of -m; the best first",
+    )
+    group.add_argument(
+        "--pin",
+        action="append",
+        type=pin,
+        default=[],
+        metavar="TENSOR=NAME",
+        help="where a tensor lies, or all of a kind (@input, @output, @state, @activation)",
+    )
     group.add_argument("--slow", type=size, metavar="SIZE", help="slow memory, for what does not fit")
     group.add_argument("-f", "--flash", type=size, metavar="SIZE", help="flash (the plan with its weights)")
     group.add_argument(

@@ -18,14 +18,17 @@ from trivet.errors import InvalidModel
 from trivet.ir.op import Array
 from trivet.passes.manager import Instrument
 from trivet.planning.options import Allocator, Objective
+from trivet.planning.plan import Region
 
 if TYPE_CHECKING:
     from trivet import targets
     from trivet.passes import instruments, verify_each
+    from trivet.planning import memories
 else:
     targets = late("trivet.targets")
     instruments = late("trivet.passes.instruments")
     verify_each = late("trivet.passes.verify_each")
+    memories = late("trivet.planning.memories")
 
 
 def settings_from(arguments: argparse.Namespace) -> Settings:
@@ -42,6 +45,7 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         target = targets.read_target(name) if name in boards else None
     numerics = given.get("numerics")
     machine = given.get("machine")
+    several = _memories(given)
     settings = Settings(
         input_shapes=dict(given.get("input_shape", [])),
         bindings={_bound_name(name, path): read_array(Path(path)) for name, path in given.get("bind", [])},
@@ -49,7 +53,8 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         numerics=Numerics(numerics) if numerics else None,
         level=given.get("level", 1),
         passes=given.get("passes"),
-        fast_bytes=_budget(given, "fast", target),
+        fast_bytes=None if several is not None else _budget(given, "fast", target),
+        memories=several,
         slow_bytes=given.get("slow"),
         flash_bytes=_budget(given, "flash", target),
         objective=Objective(given.get("optimize", "speed")),
@@ -64,6 +69,22 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
     disabled = given.get("disable", [])
     names = pass_names(settings) if disabled else []
     return replace(settings, disabled=frozenset(choose("pass", name, names) for name in disabled))
+
+
+def _memories(given: dict[str, Any]) -> memories.Memories | None:
+    """Several fast memories, where the flags give some.
+
+    Raises: UsageError.
+    """
+    regions, pins = given.get("region", []), given.get("pin", [])
+    if pins and not regions:
+        raise UsageError("--pin needs memories to choose from: give them with --region NAME=SIZE")
+    if regions and given.get("fast") is not None:
+        raise UsageError("-m is one fast memory, --region one of several: give either")
+    if not regions:
+        return None
+    made = tuple(Region(name, size_bytes, alignment) for name, size_bytes, alignment in regions)
+    return memories.Memories(made, tuple(memories.Pin(what, region) for what, region in pins))
 
 
 def _budget(given: dict[str, Any], kind: str, target: targets.Target | None) -> int | None:

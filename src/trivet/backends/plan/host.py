@@ -170,17 +170,23 @@ class HostModel:
             self._library.trivet_observe(self._pointer, None, None)
 
     def high_water_bytes(self, inputs: Sequence[Array]) -> int:
-        """How much of the arena a run touches: the end of the last byte that changes in a poisoned arena.
+        """How much of the arena a run touches: the end of the last byte that changes in a poisoned arena."""
+        return self.high_waters(inputs)[0]
+
+    def high_waters(self, inputs: Sequence[Array]) -> list[int]:
+        """The same of every region.
 
         Two poisons, so that a byte which happens to be written as the one is seen with the other.
         """
-        highest = 0
+        highest = [0] * len(self.memories)
         for poison in _POISONS:
-            self.memories[0][:] = poison
+            for memory in self.memories:
+                memory[:] = poison
             self._bind()
             self.run(inputs)
-            changed = np.flatnonzero(self.memories[0] != poison)
-            highest = max(highest, int(changed[-1]) + 1 if changed.size else 0)
+            for index, memory in enumerate(self.memories):
+                changed = np.flatnonzero(memory != poison)
+                highest[index] = max(highest[index], int(changed[-1]) + 1 if changed.size else 0)
         return highest
 
     @property

@@ -53,12 +53,15 @@ def exact(problem: Problem) -> Placement:
 def solve(problem: Problem, node_limit: int | None = None, in_c: bool = True) -> Solution:
     """The placement of lowest peak in the problem's only region, as far as the node limit allows.
 
-    The search runs in C where the library is built, unless `in_c` is false. Problems with several regions keep the
-    result of hill climbing.
+    The search runs in C where the library is built, unless `in_c` is false. With several regions hill climbing decides
+    which block goes where, and the search is for each region on its own.
     """
     start, bound = hill_climb(problem), lower_bound(problem)
     peak = sum(start.peak(problem, region.name) for region in problem.regions)
     best = Solution(start, peak, min(bound, peak))
+    if len(problem.regions) > 1 and start.excess(problem) > 0:
+        start = _region_by_region(problem, start, node_limit, in_c)
+        return Solution(start, sum(start.peak(problem, region.name) for region in problem.regions), best.lower_bound)
     if len(problem.regions) != 1 or best.proved:
         return best
     clipped = replace(problem, overlaps=tuple(replace(o, distance=max(o.distance, 0)) for o in problem.overlaps))
@@ -68,6 +71,19 @@ def solve(problem: Problem, node_limit: int | None = None, in_c: bool = True) ->
     if any(block.fixed is not None for block in problem.blocks):
         return best
     return _solve_in_python(clipped, best, is_complete, node_limit or NODE_LIMIT)
+
+
+def _region_by_region(problem: Problem, start: Placement, node_limit: int | None, in_c: bool) -> Placement:
+    """Every block stays in its region; addresses are searched for where they exceed it."""
+    spots = list(start.spots)
+    for region in problem.regions:
+        if region.size_bytes is None or start.peak(problem, region.name) <= region.size_bytes:
+            continue
+        members = [i for i, spot in enumerate(start.spots) if spot.region == region.name]
+        found = solve(problem.part(members, region), node_limit, in_c)
+        for i, spot in zip(members, found.placement.spots, strict=True):
+            spots[i] = spot
+    return min(start, Placement(tuple(spots)), key=lambda placement: placement.cost(problem))
 
 
 def _solve_natively(problem: Problem, best: Solution, is_complete: bool, node_limit: int) -> Solution:

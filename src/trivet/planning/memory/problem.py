@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 
 from trivet.core.access import Span
 from trivet.core.record import dataclass
@@ -53,6 +54,13 @@ class Problem:
     def size_of(self, region: str) -> int | None:
         return next(r.size_bytes for r in self.regions if r.name == region)
 
+    def part(self, members: Sequence[int], region: Region) -> Problem:
+        """The problem of some blocks, given by index, in one region."""
+        place = {i: number for number, i in enumerate(members)}
+        overlaps = (o for o in self.overlaps if o.lower in place and o.upper in place)
+        moved = tuple(Overlap(place[o.lower], place[o.upper], o.distance) for o in overlaps)
+        return Problem(tuple(replace(self.blocks[i], regions=()) for i in members), (region,), moved)
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -72,8 +80,8 @@ class Placement:
         )
 
     def cost(self, problem: Problem) -> tuple[int, ...]:
-        """What solvers minimize: bytes past the ends, then the peak of each region in order of preference."""
-        return (self.excess(problem), *(self.peak(problem, r.name) for r in problem.regions))
+        """What solvers minimize: bytes past the ends, then the peaks of the regions, of the least preferred first."""
+        return (self.excess(problem), *(self.peak(problem, r.name) for r in reversed(problem.regions)))
 
 
 def lower_bound(problem: Problem) -> int:
