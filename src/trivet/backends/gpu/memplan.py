@@ -90,9 +90,9 @@ class _Planner:
     def plan(self) -> MemoryPlan:
         for value in self.graph.inputs:
             self.roots[id(value)] = self._block(value.name, value.type.elements, -1, -1)
-        for value in self.graph.constants():
-            assert value.data is not None
-            self.roots[id(value)] = self._constant(value.name, value.data.astype(np.int64).ravel())
+        for value in (*self.graph.results(), *(v for _, recipe in self.recipes for v in recipe.operands)):
+            if value.data is not None:
+                self.roots[id(value)] = self._constant(value.name, value.data.astype(np.int64).ravel())
         tables = self._results()
         for value in self.graph.results():
             self._use(value, self.end)
@@ -108,7 +108,10 @@ class _Planner:
         by_node = {id(node): recipe for node, recipe in self.recipes}
         for node in self.graph.nodes:
             if node.op.views_input:
-                self.roots[id(node.output)] = self.roots[id(node.inputs[0])]
+                source = node.inputs[0]
+                if source.data is not None:
+                    self.roots[id(source)] = self._constant(source.name, source.data.astype(np.int64).ravel())
+                self.roots[id(node.output)] = self.roots[id(source)]
                 continue
             time, recipe = order[id(node)], by_node[id(node)]
             tables[id(node)] = tuple(self._constant(f"table of {node.output.name}", t) for t in recipe.constants)

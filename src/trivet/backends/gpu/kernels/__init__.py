@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trivet.backends.gpu.kernels import elementwise, matmul
+from trivet.backends.gpu.kernels import conv, dense, elementwise, matmul, pool, softmax
 from trivet.backends.gpu.recipe import RECIPES
 
-__all__ = ["RECIPES", "elementwise", "matmul"]
+__all__ = ["RECIPES", "conv", "dense", "elementwise", "matmul", "pool", "softmax"]
