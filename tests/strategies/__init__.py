@@ -7,7 +7,20 @@ from __future__ import annotations
 
 from hypothesis.strategies import SearchStrategy
 
-from strategies import activation, conv, dynamic, elementwise, matmul, movement, pool, quantize, reduce, resize, trees
+from strategies import (
+    activation,
+    conv,
+    dynamic,
+    elementwise,
+    matmul,
+    movement,
+    pool,
+    quantize,
+    recurrent,
+    reduce,
+    resize,
+    trees,
+)
 from strategies.operands import Instance
 from trivet.ir.op import Op
 
@@ -20,6 +33,7 @@ STRATEGIES: dict[type[Op], SearchStrategy[Instance]] = {
     **elementwise.STRATEGIES,
     **activation.STRATEGIES,
     **quantize.STRATEGIES,
+    **recurrent.STRATEGIES,
     **trees.STRATEGIES,
     **dynamic.STRATEGIES,
     **movement.STRATEGIES,

@@ -12,6 +12,7 @@ from trivet.ops import (
     movement,
     pool,
     quantize,
+    recurrent,
     reduce,
     resize,
     softmax,
@@ -95,6 +96,9 @@ ALL_OPS: tuple[type[Op], ...] = (
     movement.SpaceToDepth,
     movement.DepthToSpace,
     trees.TreeEnsemble,
+    recurrent.Lstm,
+    recurrent.Gru,
+    recurrent.Rnn,
     resize.ResizeNearest,
     resize.ResizeBilinear,
 )

@@ -57,6 +57,8 @@ class FoldQdq(Pass):
             return False
         if isinstance(source.op, Dequantize):
             return _merge_pair(rw, quantize, source, op)
+        if len(source.outputs) != 1:
+            return False
         site = Site(rw, quantize, source)
         result = as_table(site)
         if result is None and op.numerics is Numerics.ONNX and _only_quantized(rw, source.output):

@@ -81,13 +81,9 @@ def no_quantization_pairs(graph: Graph) -> Iterator[str]:
 
 
 def _is_pair(graph: Graph, quantize: Node, source: Node) -> bool:
-    quantized = all(isinstance(use.node.op, Quantize) for use in source.output.uses)
-    if (
-        type(source.op) not in FORMS
-        or isinstance(source.op, PRODUCTS)
-        or not quantized
-        or graph.is_result(source.output)
-    ):
+    if type(source.op) not in FORMS or isinstance(source.op, PRODUCTS) or graph.is_result(source.output):
+        return False
+    if not all(isinstance(use.node.op, Quantize) for use in source.output.uses):
         return False
     stored = [v.type for value in source.inputs if (v := _stored_operand(value)) is not None]
     wanted = quantize.output.type

@@ -6,24 +6,12 @@ from trivet.core.source import Operator
 from trivet.errors import Unsupported
 from trivet.frontends.onnx.model import ForeignNode
 
-_RECURRENT = (
-    "recurrent operators are not converted",
-    "unroll the sequence into Gemm, Sigmoid and Tanh before exporting, with the state as input and output",
-)
-_DYNAMIC = (
-    "its scale is computed at run time from the data",
-    "quantize statically (onnxruntime.quantization.quantize_static, QDQ format), or compile the float model",
-)
 _DATA_SIZED = ("the size of its result depends on the data", "stop the model before it and do this step outside")
 _SEQUENCE = ("sequences and optionals have no fixed storage", "export with tensors as inputs and outputs")
 
 _REASONS: dict[str, tuple[str, str]] = {
-    "LSTM": _RECURRENT,
-    "GRU": _RECURRENT,
-    "RNN": _RECURRENT,
     "Loop": ("loops are not converted", "unroll the loop before exporting"),
     "Scan": ("loops are not converted", "unroll the loop before exporting"),
-    "DynamicQuantizeLSTM": _DYNAMIC,
     "NonMaxSuppression": _DATA_SIZED,
     "Unique": _DATA_SIZED,
     "Compress": _DATA_SIZED,

@@ -10,7 +10,7 @@ from trivet.backends.ckernels import Call, CKernel
 from trivet.backends.table import KernelTable
 from trivet.ir.op import Op
 from trivet.ops import activation as a
-from trivet.ops import conv, dynamic, matmul, pool, quantize, reduce, resize, softmax, trees
+from trivet.ops import conv, dynamic, matmul, pool, quantize, recurrent, reduce, resize, softmax, trees
 from trivet.ops import elementwise as e
 from trivet.ops import movement as m
 
@@ -44,6 +44,11 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
     "gather": (m.Gather,),
     "take": (resize.ResizeNearest,),
     "bilinear": (resize.ResizeBilinear,),
+    "recurrent": (
+        recurrent.Lstm,
+        recurrent.Gru,
+        recurrent.Rnn,
+    ),
     "trees": (trees.TreeEnsemble,),
     "dynamic": (dynamic.DynamicQuantize, dynamic.IntegerConv2D),
 }

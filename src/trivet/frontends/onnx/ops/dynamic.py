@@ -67,11 +67,24 @@ def integer_product(ctx: Context, a: Value, b: int, a_zero: Value | None, b_zero
     weights, zeros = stored_weights(ctx, b, b_zero, channels=1)
     if weights.ndim != 2 or a.type.rank == 0 or a.type.shape[-1] != weights.shape[0]:
         ctx.refuse(f"a product of {a.type} and {ctx.operand(b).type}", hint="write it as one product for each matrix")
+    return _product(ctx, a, weights, _zero(ctx, a_zero), zeros)
+
+
+def _product(ctx: Context, a: Value, weights: Array, zero: Value, zeros: tuple[Value, ...]) -> Value:
+    """a: i8 or u8 [..., K], weights: i8 [K, N] -> i32 [..., N]."""
     inner, columns = weights.shape
     pixels = ctx.reshape(a, (1, 1, math.prod(a.type.shape[:-1]), inner))
     filters = ctx.constant(np.ascontiguousarray(weights.T).reshape(columns, 1, 1, inner), I8)
-    y = ctx.emit(IntegerConv2D(), pixels, filters, _zero(ctx, a_zero), *zeros)
+    y = ctx.emit(IntegerConv2D(), pixels, filters, zero, *zeros)
     return ctx.reshape(y, (*a.type.shape[:-1], columns))
+
+
+def dynamic_product(ctx: Context, a: Value, weights: Array, zeros: Array, scales: Array) -> Value:
+    """a: f32 [..., K], quantized here, with a matrix [K, N] of stored integers: f32 [..., N]."""
+    stored, scale, zero = ctx.emit_all(DynamicQuantize(DynamicRange.AFFINE), a)
+    narrow, wide = restated(weights, zeros, 1)
+    sums = _product(ctx, stored, narrow, zero, (ctx.constant(wide, I32),) if wide.any() else ())
+    return ctx.emit(Mul(), ctx.emit(Cast(F32), sums), ctx.emit(Mul(), scale, ctx.constant(scales)))
 
 
 def stored_weights(ctx: Context, weights: int, zero: int, channels: int) -> tuple[Array, tuple[Value, ...]]:
@@ -81,12 +94,17 @@ def stored_weights(ctx: Context, weights: int, zero: int, channels: int) -> tupl
     """
     data = ctx.known(weights, "the weights")
     zeros = ctx.known(zero, "their zero point") if ctx.has(zero) else np.zeros(1, data.dtype)
-    offset = 128 if data.dtype == np.uint8 else 0
     if data.ndim <= channels or zeros.size not in (1, data.shape[channels]):
         ctx.invalid(f"{zeros.size} zero points do not suit weights {data.dtype}{list(data.shape)}")
-    wide = np.broadcast_to(zeros.astype(np.int32).ravel() - offset, (data.shape[channels],))
-    stored = (data.astype(np.int16) - offset).astype(np.int8)
+    stored, wide = restated(data, zeros, channels)
     return stored, (ctx.constant(wide, I32),) if wide.any() else ()
+
+
+def restated(data: Array, zeros: Array, channels: int) -> tuple[Array, Array]:
+    """Weights as int8, and int32 zero points for each index of the axis `channels`."""
+    offset = 128 if data.dtype == np.uint8 else 0
+    wide = np.broadcast_to(zeros.astype(np.int32).ravel() - offset, (data.shape[channels],))
+    return (data.astype(np.int16) - offset).astype(np.int8), wide
 
 
 def _zero(ctx: Context, zero: Value | None) -> Value:

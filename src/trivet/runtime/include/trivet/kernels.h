@@ -23,6 +23,7 @@
 #include "trivet/kernels/gather.h"
 #include "trivet/kernels/take.h"
 #include "trivet/kernels/bilinear.h"
+#include "trivet/kernels/recurrent.h"
 #include "trivet/kernels/trees.h"
 #include "trivet/kernels/dynamic.h"
 
@@ -48,8 +49,9 @@
     TRIVET_KERNELS_GATHER(X) \
     TRIVET_KERNELS_TAKE(X) \
     TRIVET_KERNELS_BILINEAR(X) \
+    TRIVET_KERNELS_RECURRENT(X) \
     TRIVET_KERNELS_TREES(X) \
     TRIVET_KERNELS_DYNAMIC(X) \
 
-#define TRIVET_KERNEL_COUNT 203
+#define TRIVET_KERNEL_COUNT 206
 #endif
