@@ -70,6 +70,7 @@ bench: $(VENV)/test.stamp lib
 	-$(PIP) tigris-ml
 	$(BIN)/python bench/compile_time.py $(MODEL)
 	$(BIN)/python bench/memory.py $(MODEL)
+	$(BIN)/python bench/verification.py
 	$(BIN)/python bench/host_kernels.py
 
 clean:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
+from operator import is_
 
 import numpy as np
 
@@ -57,6 +58,7 @@ class Node:
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     loc: Location | None = None
+    _inferred_with: list[object] | None = None
 
     @property
     def output(self) -> Value:
@@ -67,6 +69,24 @@ class Node:
     @property
     def input_types(self) -> tuple[TensorType, ...]:
         return tuple(value.type for value in self.inputs)
+
+    def is_inferred(self) -> bool:
+        """True iff the results' types are known to be what the operator infers.
+
+        Operators and types never change: what was inferred once is right as long as the node has the very same ones.
+        """
+        known = self._inferred_with
+        if known is None:
+            return False
+        facts = self._facts()
+        return len(known) == len(facts) and all(map(is_, known, facts))
+
+    def note_inferred(self) -> None:
+        """The operator was asked, and the results' types are right."""
+        self._inferred_with = self._facts()
+
+    def _facts(self) -> list[object]:
+        return [self.op, *[v.type for v in self.inputs], None, *[v.type for v in self.outputs]]
 
     def __repr__(self) -> str:
         results = ", ".join(f"%{v.name}" for v in self.outputs)
@@ -160,6 +180,7 @@ class Graph:
         node = Node(op, tuple(inputs), outputs, loc)
         for value in outputs:
             value.producer = node
+        node.note_inferred()
         _link(node)
         self.nodes.insert(position, node)
         return node

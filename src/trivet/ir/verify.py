@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from operator import is_
 
 from trivet.ir.graph import Graph, Node, Value
 from trivet.ir.op import TypeMismatch
@@ -22,52 +21,18 @@ def verify(graph: Graph) -> None:
         raise BrokenGraph(violation)
 
 
-class Inferred:
-    """The nodes whose declared types were found to be what their operators infer, with what that was judged by.
-
-    Operators and types never change, so a node that still has the very same ones needs no second inference.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[int, tuple[Node, list[object]]] = {}
-        self._found: dict[int, tuple[Node, list[object]]] = {}
-
-    def violations(self, node: Node) -> Iterator[str]:
-        """A sentence if the node's results are not declared as its operator infers them."""
-        facts: list[object] = [node.op, *[v.type for v in node.inputs], None, *[v.type for v in node.outputs]]
-        _, before = self._known.get(id(node), (None, ()))
-        if len(before) != len(facts) or not all(map(is_, before, facts)):
-            declared = tuple([v.type for v in node.outputs])
-            try:
-                expected = node.op.infer(node.input_types)
-            except TypeMismatch as error:
-                yield f"{node!r}: {error}"
-                return
-            if expected != declared:
-                yield f"{node!r} gives {expected}, declared {declared}"
-                return
-        self._found[id(node)] = (node, facts)
-
-    def forget_others(self) -> None:
-        """Keep only the nodes that were judged since this was last called."""
-        self._known, self._found = self._found, {}
-
-
-def violations(graph: Graph, inferred: Inferred | None = None) -> Iterator[str]:
-    """A sentence for every broken invariant, in order of the graph.
-
-    `inferred` remembers from one check to the next what need not be inferred again.
-    """
-    inferred = inferred if inferred is not None else Inferred()
+def violations(graph: Graph) -> Iterator[str]:
+    """A sentence for every broken invariant, in order of the graph."""
     yield from _ports(graph)
     defined = {id(v) for v in graph.inputs} | {id(s.read) for s in graph.states}
     if len(defined) != len(graph.inputs) + len(graph.states):
         yield "a value is two inputs or states at once"
     for node in graph.nodes:
-        yield from _operands(node, defined)
+        if not all([_is_sound(value, defined) for value in node.inputs]):
+            yield from _operands(node, defined)
         yield from _results(node, defined)
-        yield from inferred.violations(node)
-    inferred.forget_others()
+        if not node.is_inferred():
+            yield from _types(node)
     for value in graph.results():
         if not value.is_constant and id(value) not in defined:
             yield f"%{value.name} is returned and never defined"
@@ -91,12 +56,19 @@ def _ports(graph: Graph) -> Iterator[str]:
                 yield f"{kind} %{value.name}: {value.type} is not the port's {port.type} under {port.perm}"
 
 
+def _is_sound(value: Value, defined: set[int]) -> bool:
+    """True iff an operand is a constant of its type, or defined."""
+    data = value.data
+    if data is None:
+        return id(value) in defined
+    return data.shape == value.type.shape and data.dtype == value.type.dtype.numpy
+
+
 def _operands(node: Node, defined: set[int]) -> Iterator[str]:
     for value in node.inputs:
-        if value.data is not None:
-            if value.data.shape != value.type.shape or value.data.dtype != value.type.dtype.numpy:
-                yield f"constant %{value.name} is not {value.type}"
-        elif id(value) not in defined:
+        if not _is_sound(value, defined) and value.is_constant:
+            yield f"constant %{value.name} is not {value.type}"
+        elif not _is_sound(value, defined):
             yield f"{node!r} reads %{value.name} before it is defined"
 
 
@@ -107,6 +79,19 @@ def _results(node: Node, defined: set[int]) -> Iterator[str]:
         if value.producer is not node or value.is_constant:
             yield f"%{value.name} does not know that {node!r} produces it"
         defined.add(id(value))
+
+
+def _types(node: Node) -> Iterator[str]:
+    declared = tuple([v.type for v in node.outputs])
+    try:
+        expected = node.op.infer(node.input_types)
+    except TypeMismatch as error:
+        yield f"{node!r}: {error}"
+        return
+    if expected == declared:
+        node.note_inferred()
+    else:
+        yield f"{node!r} gives {expected}, declared {declared}"
 
 
 def _state_types(graph: Graph) -> Iterator[str]:

@@ -17,7 +17,7 @@ from trivet.core.late import late
 from trivet.core.record import dataclass
 from trivet.ir.graph import Graph
 from trivet.ir.op import TypeMismatch
-from trivet.ir.verify import Inferred, violations
+from trivet.ir.verify import violations
 from trivet.passes.base import Pass
 from trivet.passes.lowered import Lowered, StageRun
 from trivet.passes.snapshot import Snapshot
@@ -141,7 +141,6 @@ class PassManager:
     runs: list[PassRun] = field(default_factory=list)
     started: int = 0
     _known: Snapshot | None = None
-    _inferred: Inferred = field(default_factory=Inferred)
 
     def run(self, graph: Graph, pipeline: Pipeline) -> None:
         """Apply a pipeline to `graph` in place.
@@ -208,7 +207,7 @@ class PassManager:
         """A sentence on the first thing that is wrong with what a pass left."""
         if changed:
             self._known = None
-            for violation in violations(graph, self._inferred):
+            for violation in violations(graph):
                 return violation
             self._known = Snapshot.take(graph)
         elif not before.equals(graph):

@@ -47,6 +47,23 @@ class _Facts:
 
 
 @dataclass(frozen=True, slots=True)
+class _Applied:
+    """What some nodes apply to what, in the same way."""
+
+    ops: list[Op]
+    inputs: list[tuple[Value, ...]]
+    outputs: list[tuple[Value, ...]]
+
+    @staticmethod
+    def of(nodes: Sequence[Node]) -> _Applied:
+        return _Applied([n.op for n in nodes], [n.inputs for n in nodes], [n.outputs for n in nodes])
+
+    def same(self, other: _Applied) -> bool:
+        """True iff both apply the very same operators to the same values."""
+        return _same(self.ops, other.ops) and self.inputs == other.inputs and self.outputs == other.outputs
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """References to all parts of a graph, which is what edits replace: operators, types and constants never change.
 
@@ -54,7 +71,9 @@ class Snapshot:
     """
 
     name: str
-    nodes: tuple[tuple[Node, Op, tuple[Value, ...], tuple[Value, ...], Location | None], ...]
+    nodes: list[Node]
+    applied: _Applied
+    locations: list[Location | None]
     values: tuple[Value, ...]
     facts: _Facts
     inputs: tuple[Value, ...]
@@ -68,7 +87,9 @@ class Snapshot:
         values = _values(graph)
         return Snapshot(
             graph.name,
-            tuple([(n, n.op, n.inputs, n.outputs, n.loc) for n in graph.nodes]),
+            list(graph.nodes),
+            _Applied.of(graph.nodes),
+            [node.loc for node in graph.nodes],
             values,
             _Facts.of(values),
             tuple(graph.inputs),
@@ -80,12 +101,12 @@ class Snapshot:
 
     def equals(self, graph: Graph) -> bool:
         """True iff every part of `graph` is the very same as it was."""
-        if len(graph.nodes) != len(self.nodes) or not self._same_interface(graph):
-            return False
-        for node, (was, op, inputs, outputs, _) in zip(graph.nodes, self.nodes, strict=True):
-            if node is not was or node.op is not op or node.inputs != inputs or node.outputs != outputs:
-                return False
-        return self.facts.same(_Facts.of(self.values))
+        return (
+            _same(graph.nodes, self.nodes)
+            and self._same_interface(graph)
+            and self.applied.same(_Applied.of(self.nodes))
+            and self.facts.same(_Facts.of(self.values))
+        )
 
     def _same_interface(self, graph: Graph) -> bool:
         return (
@@ -105,7 +126,8 @@ class Snapshot:
             )
         }
         graph = Graph(self.name)
-        for _, op, inputs, outputs, loc in self.nodes:
+        applied = self.applied
+        for op, inputs, outputs, loc in zip(applied.ops, applied.inputs, applied.outputs, self.locations, strict=True):
             node = Node(op, tuple(made[id(v)] for v in inputs), tuple(made[id(v)] for v in outputs), loc)
             for value in node.outputs:
                 value.producer = node
