@@ -23,6 +23,7 @@ from trivet.ir.graph import Graph
 from trivet.ir.op import Array
 from trivet.ops import OP_BY_NAME
 from trivet.passes.base import Pass
+from trivet.passes.border_rows import BorderRows
 from trivet.passes.catalog import all_passes, parse_pipeline, whole_pipeline
 from trivet.passes.manager import Instrument, PassManager, Pipeline
 from trivet.planning.options import Allocator, Objective, PlanOptions
@@ -88,6 +89,8 @@ class Settings:
     slow_bytes: int | None = None
     flash_bytes: int | None = None
     preserve_input: bool = False
+    input_rows: bool = False
+    output_rows: bool = False
     objective: Objective = Objective.SPEED
     allocator: Allocator = Allocator.EXACT
     i32: Interval | None = None
@@ -169,7 +172,7 @@ def build(loaded: Loaded, settings: Settings, instruments: Sequence[Instrument] 
     """
     graph = loaded.graph
     legalize = LegalizePlan()
-    optimize(graph, settings, instruments, (legalize,))
+    optimize(graph, settings, instruments, (*border_passes(settings), legalize))
     selection = legalize.selection
     selection.check(graph)
     plan = fitting_plan(graph, selection, settings)
@@ -187,6 +190,13 @@ def fitting_plan(graph: Graph, selection: Selection, settings: Settings) -> Exec
     if settings.memories is not None:
         return regions.plan_in_regions(graph, settings.memories, settings.slow_bytes, selection, options)
     return make_plan(graph, settings.fast_bytes, settings.slow_bytes, selection, options)
+
+
+def border_passes(settings: Settings) -> tuple[Pass, ...]:
+    """What lets inputs or outputs go by rows, where the settings ask for it."""
+    if not settings.input_rows and not settings.output_rows:
+        return ()
+    return (BorderRows(settings.input_rows, settings.output_rows),)
 
 
 def plan_options(settings: Settings, objective: Objective) -> PlanOptions:
@@ -269,7 +279,7 @@ def legalization(settings: Settings) -> tuple[Pass, ...]:
 def passes_by_name(settings: Settings | None = None) -> dict[str, Pass]:
     """Every pass of the pipelines and of the backends, configured as the settings say."""
     settings = settings or Settings()
-    legal = machine(settings).legalize() if settings.accelerator is not None else (LegalizePlan(),)
+    legal = machine(settings).legalize() if settings.accelerator is not None else (BorderRows(True), LegalizePlan())
     return {**all_passes(settings.i32), **{pass_.name: pass_ for pass_ in legal}}
 
 

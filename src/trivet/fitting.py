@@ -101,7 +101,7 @@ def analyze_model(path: str | Path, settings: driver.Settings) -> Analysis:
     """
     loaded = driver.load(path, settings)
     graph = loaded.graph
-    driver.optimize(graph, settings)
+    driver.optimize(graph, settings, (), driver.border_passes(settings))
     selection = Selection()
     selection.check(graph)
     whole, small = (
@@ -139,7 +139,7 @@ def analyze_model(path: str | Path, settings: driver.Settings) -> Analysis:
 def _techniques(whole: ExecutionPlan, small: ExecutionPlan) -> tuple[Technique, ...]:
     found = {}
     for plan in (whole, small):
-        found[", ".join(techniques(plan))] = sum(plan.region_bytes(r.name) for r in plan.regions if r.is_fast)
+        found[", ".join(techniques(plan))] = sum(plan.region_bytes(r.name) for r in plan.memories if r.is_fast)
     return tuple(Technique(name, size) for name, size in found.items())
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from trivet.analysis.cost import node_macs
 from trivet.core.record import dataclass
 from trivet.driver import Compiled
-from trivet.planning.plan import BufferKind, ExecutionPlan
+from trivet.planning.plan import CALLER, BufferKind, ExecutionPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +55,14 @@ class PlanReport:
 def plan_report(compiled: Compiled) -> PlanReport:
     """Counts of a compiled plan."""
     plan = compiled.plan
-    fast = sum(plan.region_bytes(r.name) for r in plan.regions if r.is_fast)
+    fast = sum(plan.region_bytes(r.name) for r in plan.memories if r.is_fast)
     macs = sum(node_macs(node) for node in compiled.graph.nodes)
     kinds: Counter[str] = Counter()
     for buffer in plan.buffers:
-        kinds[buffer.kind.value] += buffer.size_bytes
+        kinds[buffer.kind.value] += buffer.size_bytes if buffer.region != CALLER else 0
     return PlanReport(
         fast_bytes=fast,
-        slow_bytes=sum(plan.region_bytes(r.name) for r in plan.regions if not r.is_fast),
+        slow_bytes=sum(plan.region_bytes(r.name) for r in plan.memories if not r.is_fast),
         flash_bytes=len(compiled.data),
         weight_bytes=sum(value.type.size_bytes for value in compiled.graph.constants()),
         macs=macs,
@@ -77,7 +77,8 @@ def plan_report(compiled: Compiled) -> PlanReport:
 def bytes_in_use(plan: ExecutionPlan) -> list[int]:
     """Bytes of live buffers during each stream, overlaps counted once."""
     count = sum(len(stage.streams) for stage in plan.stages)
-    loads = [sum(b.size_bytes for b in plan.buffers if b.birth <= now <= b.death) for now in range(count)]
+    held = [b for b in plan.buffers if b.region != CALLER]
+    loads = [sum(b.size_bytes for b in held if b.birth <= now <= b.death) for now in range(count)]
     for overlap in plan.overlaps:
         lower, upper = plan.buffers[overlap.lower], plan.buffers[overlap.upper]
         shared = min(lower.size_bytes, upper.size_bytes, max(0, lower.size_bytes - overlap.distance))
@@ -93,6 +94,8 @@ def techniques(plan: ExecutionPlan) -> tuple[str, ...]:
         found.append("row streaming")
     if plan.overlaps:
         found.append("partial overlap")
+    if len(plan.memories) < len(plan.regions):
+        found.append("input or output by rows")
     if any(b.kind is BufferKind.STATE for b in plan.buffers):
         found.append("persistent state")
     return tuple(found) or ("layer by layer",)

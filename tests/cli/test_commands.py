@@ -39,6 +39,17 @@ def test_a_model_compiles_runs_and_is_right(capsys: pytest.CaptureFixture[str], 
     assert np.load(tmp_path / "out" / "output_0.npy").shape == (1, 10)
 
 
+def test_an_input_may_come_by_rows(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plan = tmp_path / "digits.tgrs"
+    code, out, _ = trivet(capsys, "compile", DIGITS, "-o", plan, "--input-rows", "-m", "2400", "--json")
+    report = json.loads(out)
+    assert code == 0 and "input or output by rows" in report["techniques"]
+    code, out, _ = trivet(capsys, "run", plan, "--check", DIGITS, "--json")
+    measured = json.loads(out)
+    assert code == 0 and measured["check"][0]["differing"] == [0]
+    assert measured["high_water_bytes"] <= report["fast_bytes"]
+
+
 def test_inputs_are_taken_by_position_and_by_name(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     plan = tmp_path / "digits.tgrs"
     trivet(capsys, "compile", DIGITS, "-o", plan)

@@ -23,6 +23,7 @@ from trivet.core.dtype import I8, I32
 from trivet.errors import MayOverflow, Problems
 from trivet.frontends.tiny.convert import parse
 from trivet.ir.types import TensorType
+from trivet.passes.border_rows import BorderRows, has_rows
 from trivet.passes.catalog import graph_pipeline
 from trivet.passes.manager import PassManager
 from trivet.passes.pipelines import normalize
@@ -50,6 +51,25 @@ def patterns(argument: ast.expr) -> Iterator[str]:
             yield from patterns(orelse)
         case _:
             yield ".+"
+
+
+def border(counts: Counter[str]) -> None:
+    """What fires where networks of their own take and give rows."""
+
+    @settings(max_examples=30)
+    @given(st.data())
+    def network(data: st.DataObject) -> None:
+        graph = random_network(data, True, IDIOMS)
+        manager = PassManager([VerifyEach()])
+        manager.run(graph, normalize())
+        if any(map(has_rows, graph.inputs)):
+            manager.run(graph, (BorderRows(inputs=True),))
+        if any(has_rows(v) and v.producer is not None for v in graph.outputs):
+            manager.run(graph, (BorderRows(outputs=True),))
+        for run in manager.runs:
+            counts.update(run.fired)
+
+    network()
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +107,7 @@ def fired() -> Counter[str]:
     for idiom in IDIOMS:
         networks(12, [idiom])
     programs()
+    border(counts)
     return counts
 
 

@@ -43,6 +43,7 @@ class CallStruct(ctypes.Structure):
         ("inputs", ctypes.POINTER(View)),
         ("outputs", ctypes.POINTER(View)),
         ("scratch", ctypes.c_void_p),
+        ("border", ctypes.c_void_p),
     ]
 
 

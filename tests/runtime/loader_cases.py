@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 
@@ -21,10 +21,12 @@ from trivet.core.quant import Quant
 from trivet.ir.graph import Graph, Port
 from trivet.ir.types import TensorType
 from trivet.ops import movement as m
+from trivet.ops.border import Receive, Send
 from trivet.ops.conv import Conv2D
 from trivet.ops.elementwise import Add
 from trivet.ops.matmul import MatMul
 from trivet.ops.resize import ResizeBilinear, ResizeNearest
+from trivet.planning.plan import ExecutionPlan
 
 NONE = f.NONE
 
@@ -61,9 +63,7 @@ def base(name: str) -> bytes:
             return write(streamed(lookups(count=f.MAX_STREAM_STEPS + 1), {}))
         case "exact" | "product":  # y = x + x, where x accepts [-3, 5]; or y = x @ w + b
             return write(sequential(exact_sum() if name == "exact" else exact_product()))
-        case "constant" | "movement":
-            return write(sequential(constant_output() if name == "constant" else movements()))
-    raise AssertionError(name)
+    return write(OTHERS[name]())
 
 
 POINTWISE: Options = {
@@ -93,6 +93,32 @@ def convolutions(batch: int = 1, height: int = 9) -> Graph:
         x = graph.emit(op, x, w, name=f"conv{index}")
     graph.add_output(lookup_node(graph, x, "y"))
     return graph
+
+
+def border() -> Graph:
+    """receive -> table -> send, six rows."""
+    graph = Graph()
+    x = graph.add_input("x", TensorType(I8, (1, 6, 4, 3), QUANT))
+    y = lookup_node(graph, graph.emit(Receive(0), x, name="x_rows"), "y")
+    graph.add_output(graph.emit(Send(0), y, name="sent"))
+    return graph
+
+
+def sent_twice() -> Graph:
+    """What is received is sent as two outputs."""
+    graph = Graph()
+    rows = graph.emit(Receive(0), graph.add_input("x", TensorType(I8, (1, 6, 4, 3), QUANT)), name="x_rows")
+    for port in range(2):
+        graph.add_output(graph.emit(Send(port), rows, name=f"sent{port}"))
+    return graph
+
+
+OTHERS: Mapping[str, Callable[[], ExecutionPlan]] = {
+    "constant": lambda: sequential(constant_output()),
+    "movement": lambda: sequential(movements()),
+    "border": lambda: streamed(border(), {"x_rows": 3, "y": 1}),
+    "sent twice": lambda: streamed(sent_twice(), {}),
+}
 
 
 def two_states() -> Graph:
@@ -156,7 +182,7 @@ def cases() -> Iterator[Case]:
     for plan, status, rows in (
         ("layers", "", HEADER), ("layers", "", REGIONS), ("layers", "ERR_TENSOR", TENSORS), ("states", "", PORTS),
         ("layers", "ERR_STEP", STEPS), ("layers", "", KERNELS), ("stream", "ERR_STREAM", EDGES),
-        ("layers", "ERR_STREAM", STREAMS),
+        ("layers", "ERR_STREAM", STREAMS), ("border", "ERR_PORT", BORDER),
     ):  # fmt: skip
         for title, options, *patches in rows:
             bodies = options.get("bodies", {})
@@ -180,6 +206,22 @@ HEADER = [
      ("header", 0, "tensors:1", lambda n: n + (1 << 32) // 8)),
     ("bytes that belong to no section", {"status": "ERR_SECTION", "bodies": {"names": lambda b: b + bytes(16)}},
      ("header", 0, "names:1", 13)),
+]  # fmt: skip
+
+BORDER = [
+    ("rows of a port that is no flag", {}, ("inputs", 0, "by_rows", 2)),
+    ("rows through a tensor that is not there", {}, ("inputs", 0, "tensor", 99)),
+    ("rows that nobody receives", {"plan": "layers"}, ("inputs", 0, "by_rows", 1)),
+    ("rows that nobody sends", {"plan": "layers"}, ("outputs", 0, "by_rows", 1)),
+    ("rows of a port that is not there", {"bodies": {"params": lambda b: b + struct.pack("<I", 7)}},
+     ("steps", 0, "params", 12)),
+    ("rows of a port that does not go by rows", {"plan": "sent twice"}, ("outputs", 0, "by_rows", 0)),
+    ("rows through another tensor", {}, ("inputs", 0, "tensor", 1)),
+    ("fewer rows than are sent", {}, ("steps", 2, "firings", 5)),
+    ("rows that are sent twice", {"plan": "sent twice"}, ("steps", 2, "params", 0), ("outputs", 1, "by_rows", 0)),
+    ("a table that receives", {"status": "ERR_PARAMS"}, ("steps", 1, "kernel", f.RECEIVE_KERNEL)),
+    ("a receiver that sends", {"status": "ERR_PARAMS"}, ("steps", 0, "kernel", f.SEND_KERNEL)),
+    ("a sender that receives", {"status": "ERR_STEP"}, ("steps", 2, "kernel", f.RECEIVE_KERNEL)),
 ]  # fmt: skip
 
 REGIONS = [

@@ -9,6 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from strategies import (
     activation,
+    border,
     conv,
     dynamic,
     elementwise,
@@ -25,6 +26,7 @@ from strategies.operands import Instance
 from trivet.ir.op import Op
 
 STRATEGIES: dict[type[Op], SearchStrategy[Instance]] = {
+    **border.STRATEGIES,
     **conv.STRATEGIES,
     **pool.STRATEGIES,
     **matmul.STRATEGIES,

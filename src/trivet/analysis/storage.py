@@ -9,6 +9,7 @@ from trivet.analysis.liveness import Lifetime, Runs, activations, lifetimes
 from trivet.core.dtype import BOOL
 from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
+from trivet.ops.border import Receive, Send
 from trivet.ops.movement import Concat, Slice
 
 VIEW_ALIGNMENT = 4
@@ -45,6 +46,11 @@ class Storage:
     size_bytes: int
     lifetime: Lifetime
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the plan's memory: none, where rows come from or go to the caller."""
+        return 0 if any(is_callers(value) for value in self.values) else self.size_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class StorageMap:
@@ -56,6 +62,12 @@ class StorageMap:
 
     def of(self, value: Value) -> Storage:
         return self.storages[self.places[id(value)].storage]
+
+
+def is_callers(value: Value) -> bool:
+    """True iff the value lies in the caller's memory, as it is received or sent row by row."""
+    sent = value.producer is not None and isinstance(value.producer.op, Send)
+    return sent or any(isinstance(use.node.op, Receive) for use in value.uses)
 
 
 def share_storage(graph: Graph, runs: Runs, sharing: Sharing | None = None) -> StorageMap:

@@ -48,7 +48,8 @@ class Call:
     work space for a firing of so many rows. `by_rows` False keeps this call whole although its kernel could stream.
     `images` is how often the executor calls it, once per image; None: the batch of a rank-4 result, else once.
     `accumulates`: rows of a firing count rows of operand 0, and the result is there after the last. `overwrites`: the
-    result may lie over operand 0, of the same shape, as every pixel is read before it is written.
+    result may lie over operand 0, of the same shape, as every pixel is read before it is written. `results` False: what
+    the kernel makes lies in no memory, as it goes to the caller.
     """
 
     kernel: CKernel
@@ -59,6 +60,7 @@ class Call:
     images: int | None = None
     accumulates: bool = False
     overwrites: bool = False
+    results: bool = True
 
     @property
     def streams(self) -> bool:

@@ -227,6 +227,8 @@ def add_budgets(parser: argparse.ArgumentParser) -> None:
         default="exact",
         help="how addresses are chosen (default exact)",
     )
+    group.add_argument("--input-rows", action="store_true", help="the caller gives inputs row by row")
+    group.add_argument("--output-rows", action="store_true", help="the caller takes outputs row by row")
     group.add_argument("--preserve-input", action="store_true", help="never overwrite the input buffer")
 
 

@@ -60,6 +60,8 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         objective=Objective(given.get("optimize", "speed")),
         allocator=Allocator(given.get("allocator", "exact")),
         preserve_input=given.get("preserve_input", False),
+        input_rows=given.get("input_rows", False),
+        output_rows=given.get("output_rows", False),
         target=name,
         i32=given.get("i32_range"),
         model_layout=given.get("io_layout") == "model",

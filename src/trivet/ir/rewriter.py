@@ -105,6 +105,11 @@ class Rewriter:
         graph.outputs[index] = value
         graph.output_ports[index] = replace(port, perm=_no_identity(tuple(perm[a] for a in old_order)))
 
+    def give_out(self, index: int, value: Value) -> None:
+        """Return `value`, which equals what output `index` was, in the same order of axes."""
+        self.changed = True
+        self.graph.outputs[index] = value
+
     def drop_state(self, state: State) -> None:
         """A state becomes a constant, its initial value."""
         type_ = state.read.type

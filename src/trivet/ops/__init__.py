@@ -5,6 +5,7 @@ from __future__ import annotations
 from trivet.ir.op import Op
 from trivet.ops import (
     activation,
+    border,
     conv,
     dynamic,
     elementwise,
@@ -20,6 +21,8 @@ from trivet.ops import (
 )
 
 ALL_OPS: tuple[type[Op], ...] = (
+    border.Receive,
+    border.Send,
     conv.Conv2D,
     conv.DepthwiseConv2D,
     conv.ConvTranspose2D,

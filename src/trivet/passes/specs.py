@@ -9,6 +9,7 @@ from trivet.core.dtype import I8, U8, U16
 from trivet.core.numerics import Numerics
 from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
+from trivet.ops.border import Receive, Send
 from trivet.ops.movement import Reshape, Transpose
 from trivet.ops.quantize import Dequantize, Quantize, Requantize
 from trivet.ops.resize import ResizeBilinear
@@ -57,7 +58,7 @@ def unsigned_at_the_border_only(graph: Graph) -> Iterator[str]:
     """Quantized unsigned tensors are model inputs, states and results of requantize, maybe moved, never constants."""
     for node in graph.nodes:
         for value in node.outputs:
-            if _is_unsigned(value) and not isinstance(node.op, Requantize | Reshape | Transpose):
+            if _is_unsigned(value) and not isinstance(node.op, Requantize | Reshape | Transpose | Receive | Send):
                 yield f"{node!r} computes an unsigned quantized tensor"
     for value in graph.constants():
         if _is_unsigned(value):

@@ -12,6 +12,7 @@ from trivet.errors import Unsupported
 from trivet.ir.graph import Graph, Node, Value
 from trivet.planning.memory.problem import Block, Placement, Problem
 from trivet.planning.plan import (
+    CALLER,
     Buffer,
     BufferKind,
     ExecutionPlan,
@@ -73,6 +74,7 @@ class _Builder:
         self.buffers: list[Buffer] = []
         self.streams: list[Stream] = []
         self.working = [tuple(node for node in run if id(node) not in layout.shared.idle) for run in layout.runs]
+        self.callers_bytes = 0
         self._started = _running_count([bool(steps) for steps in self.working])
 
     def build(self, solve: Solver) -> ExecutionPlan:
@@ -86,13 +88,14 @@ class _Builder:
         problem = self._problem()
         placement = solve(problem)
         buffers = tuple(
-            replace(buffer, region=spot.region, offset=spot.offset)
+            buffer if buffer.region == CALLER else replace(buffer, region=spot.region, offset=spot.offset)
             for buffer, spot in zip(self.buffers, placement.spots, strict=True)
         )
         views = {id(value): self._view(value) for s in self.layout.shared.storages for value in s.values} | constants
         stage = Stage(tuple(self.streams), stores=self._state_transfers(views))
         graph = self.layout.graph
-        return ExecutionPlan(graph, (stage,), buffers, views, (self.region,), problem.overlaps)
+        callers = (Region(CALLER, None, 1, is_fast=False),) if self.callers_bytes else ()
+        return ExecutionPlan(graph, (stage,), buffers, views, (self.region, *callers), problem.overlaps)
 
     def _constant_outputs(self) -> dict[int, View]:
         """Places of outputs that are constants, which are filled in when everything else has run."""
@@ -108,7 +111,10 @@ class _Builder:
         return views
 
     def _problem(self) -> Problem:
-        blocks = tuple(Block(b.name, b.size_bytes, b.birth, b.death, b.alignment) for b in self.buffers)
+        sizes = [0 if b.region == CALLER else b.size_bytes for b in self.buffers]
+        blocks = tuple(
+            Block(b.name, size, b.birth, b.death, b.alignment) for b, size in zip(self.buffers, sizes, strict=True)
+        )
         overlaps = tuple(o for rows in self.layout.row_streams.values() for o in rows.overlaps)
         return Problem(blocks, (self.region,), overlaps)
 
@@ -120,7 +126,11 @@ class _Builder:
         widest = max(value.type.dtype.bits // 8 for value in storage.values)
         alignment = max(self.region.alignment, widest)
         kind = BufferKind.RING if depth is not None else self._kind(storage)
-        return Buffer(storage.values[0].name, kind, size, alignment, life.birth, life.death, self.region.name, 0)
+        region, offset = self.region.name, 0
+        if storage.held_bytes == 0 and size:
+            region, alignment, offset = CALLER, 1, self.callers_bytes
+            self.callers_bytes += size
+        return Buffer(storage.values[0].name, kind, size, alignment, life.birth, life.death, region, offset)
 
     def _depth(self, number: int) -> int | None:
         """The depth of a storage that is a ring."""

@@ -95,7 +95,7 @@ class _Model:
             before=tuple(before),
             touches=touches,
             touchers=tuple(touchers),
-            sizes=tuple(s.size_bytes for s in shared.storages),
+            sizes=tuple(s.held_bytes for s in shared.storages),
             from_start=tuple(s.lifetime.birth < 0 for s in shared.storages),
             to_end=tuple(s.lifetime.death >= len(nodes) for s in shared.storages),
         )

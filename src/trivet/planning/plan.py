@@ -28,6 +28,10 @@ class Region:
     is_fast: bool = True
 
 
+CALLER = "caller"
+"""The region of inputs and outputs that go by rows: the caller's own memory, which no plan counts or addresses."""
+
+
 class BufferKind(Enum):
     """Why a buffer exists; reports sum bytes by kind."""
 
@@ -211,6 +215,11 @@ class ExecutionPlan:
 
     def view(self, value: Value) -> View:
         return self.views[id(value)]
+
+    @property
+    def memories(self) -> tuple[Region, ...]:
+        """The regions that the plan needs memory for."""
+        return tuple(region for region in self.regions if region.name != CALLER)
 
     def region_bytes(self, name: str) -> int:
         """The bytes of a region that the plan uses."""

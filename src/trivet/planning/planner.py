@@ -13,7 +13,7 @@ from trivet.ir.graph import Graph, Node
 from trivet.planning.layout import Layout, Solver, build_plan, whole_tensors
 from trivet.planning.options import Objective, PlanOptions
 from trivet.planning.order import find_order
-from trivet.planning.plan import FAST, ExecutionPlan, KernelNeeds, Region
+from trivet.planning.plan import CALLER, FAST, ExecutionPlan, KernelNeeds, Region
 from trivet.planning.validate import violations
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _loads(plan: ExecutionPlan) -> list[tuple[int, str]]:
     """Bytes in use during each stream, and the name of its last step."""
     found = []
     for now, stream in enumerate(s for stage in plan.stages for s in stage.streams):
-        load = sum(b.size_bytes for b in plan.buffers if b.birth <= now <= b.death)
+        load = sum(b.size_bytes for b in plan.buffers if b.birth <= now <= b.death and b.region != CALLER)
         node = stream.steps[-1].node
         found.append((load, f"{node.op.name} %{node.outputs[0].name}"))
     return found

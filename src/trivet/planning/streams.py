@@ -128,7 +128,11 @@ class StreamModel:
             sum(-(-self.items[p].height // self.rows_a_firing(p, pixels)) for p in range(start, stop)),
             {id(self.items[p].node): self.rows_a_firing(p, pixels) for p in range(start, stop)},
             {self._name(root): depth for root, depth in span.depths.items()},
-            {(self._name(o), self._name(v)): distance for (o, v), distance in distances.items()},
+            {
+                (self._name(o), self._name(v)): distance
+                for (o, v), distance in distances.items()
+                if self.held[o].size_bytes and self.held[v].size_bytes
+            },
         )
 
     def rows_a_firing(self, position: int, pixels: int) -> int:
@@ -299,7 +303,7 @@ class StreamModel:
                     readers[storage].append(position)
         kept = _kept(self.graph, self.shared, keep_inputs)
         return [
-            Held(storage.size_bytes, makers[s], tuple(readers[s]), s in kept)
+            Held(storage.held_bytes, makers[s], tuple(readers[s]), s in kept)
             for s, storage in enumerate(self.shared.storages)
         ]
 

@@ -55,7 +55,7 @@ def format_header() -> str:
         "EXTERNAL": f.EXTERNAL, "MAX_RANK": f.MAX_RANK, "MAX_OPERANDS": f.MAX_OPERANDS, "MAX_REGIONS": f.MAX_REGIONS,
         "MAX_FIRINGS": f.MAX_FIRINGS, "MAX_SWEEP": f.MAX_SWEEP, "STEP_ACCUMULATES": f.STEP_ACCUMULATES,
         "NO_SOURCE": f.NO_SOURCE, "MAX_STREAM_STEPS": f.MAX_STREAM_STEPS, "MAX_WINDOW": f.MAX_WINDOW,
-        "MAX_GAP": f.MAX_GAP,
+        "MAX_GAP": f.MAX_GAP, "RECEIVE_KERNEL": f.RECEIVE_KERNEL, "SEND_KERNEL": f.SEND_KERNEL,
     }  # fmt: skip
     lines = [f"#define TRIVET_{name} {value}u" for name, value in constants.items()]
     lines += [f"#define TRIVET_{dtype.name.upper()} {code}u" for dtype, code in f.DTYPES.items()]

@@ -42,6 +42,8 @@ ANYTHING = Interval(d.I32.min, d.I32.max)
 
 NO_SOURCE = 0xFFFF
 """`source` of an edge whose operand is complete before the stream."""
+RECEIVE_KERNEL, SEND_KERNEL = 4, 5
+"""Ids of the kernels that call the caller for rows of a port."""
 STEP_ACCUMULATES = 1
 """Step flag: rows of firings count rows of input 0, and the result exists after the last one."""
 
@@ -127,7 +129,7 @@ STAGE = Record(
 PORT = Record(
     "port",
     (
-        Field("tensor", U32, "where the array lies, in storage order"),
+        Field("tensor", U32, "where the array lies, in storage order; by rows: the ring that they go through"),
         Field("name", U32, "offset into names"),
         Field("scale", F32, "real = scale * (stored - zero_point); 0: not quantized"),
         Field("zero_point", I32, "stored integer that means 0"),
@@ -135,6 +137,7 @@ PORT = Record(
         Field("highest", I32, "greatest value that an i32 input accepts; 2^31 - 1 in every other port"),
         Field("has_perm", U8, "1: model array = storage array transposed by perm"),
         Field("perm", U8, "storage axis of each model axis", count=MAX_RANK),
+        Field("by_rows", U8, "1: a receive or send kernel calls the caller with rows of the tensor"),
     ),
     "An input or output of the plan. A run refuses an input that holds what it does not accept.",
 )

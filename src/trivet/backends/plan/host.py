@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from trivet.backends.plan import format as f
 from trivet.backends.plan.kernels.table import all_kernels
-from trivet.backends.plan.reader import PlanInfo, PortInfo, StepInfo, TensorInfo, read
+from trivet.backends.plan.reader import PlanInfo, StepInfo, TensorInfo, read
 from trivet.core.native import LIBRARY, open_library
 from trivet.errors import CompileError, InvalidModel
 from trivet.interp import check_accepted
@@ -35,6 +35,12 @@ class HostUnavailable(CompileError):
 
 class _Memory(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
+
+
+class _Arrays(ctypes.Structure):
+    """`trivet_host_arrays`: addresses of whole arrays by port."""
+
+    _fields_ = [("inputs", ctypes.POINTER(ctypes.c_void_p)), ("outputs", ctypes.POINTER(ctypes.c_void_p))]
 
 
 class _Kernel(ctypes.Structure):
@@ -128,13 +134,18 @@ class HostModel:
         Raises: InvalidModel, where an input has another shape or type than the plan's, or holds what the plan does not
         accept, or an index that is out of range.
         """
-        self._set_inputs(inputs)
+        given = self._set_inputs(inputs)
+        results: list[Array] = [np.empty(port.tensor.shape, port.tensor.dtype.numpy) for port in self.plan.outputs]
+        self._serve_rows(given, results)
         status = self._library.trivet_run(self._pointer)
         if status == _NOT_ACCEPTED:
             self._say_what_is_not_accepted(inputs)
         if status != 0:
             raise InvalidModel(f"the run stopped: {self._text(status)}")
-        return [self._get_output(index, port) for index, port in enumerate(self.plan.outputs)]
+        for index, (port, array) in enumerate(zip(self.plan.outputs, results, strict=True)):
+            if not port.by_rows:
+                self._get_output(index, array)
+        return results
 
     def profile(self, inputs: Sequence[Array], runs: int = 1) -> list[int]:
         """Nanoseconds that each step takes: the least of several runs."""
@@ -197,7 +208,16 @@ class HostModel:
         memories = (_Memory * len(self.memories))(*[_Memory(m.ctypes.data, m.size) for m in self.memories])
         self._check(self._library.trivet_bind(self._pointer, memories, len(memories)))
 
-    def _set_inputs(self, inputs: Sequence[Array]) -> None:
+    def _serve_rows(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Rows of ports that go by rows come from and go to these arrays, which the model keeps."""
+        sides = [(ctypes.c_void_p * max(1, len(side)))(*[a.ctypes.data for a in side]) for side in (inputs, outputs)]
+        arrays = _Arrays(*[ctypes.cast(side, ctypes.POINTER(ctypes.c_void_p)) for side in sides])
+        self._served = (arrays, *sides, *inputs, *outputs)
+        self._library.trivet_host_border(self._pointer, ctypes.byref(arrays))
+
+    def _set_inputs(self, inputs: Sequence[Array]) -> list[Array]:
+        """Copy what does not go by rows; the arrays as they lie in memory."""
+        given: list[Array] = []
         if len(inputs) != len(self.plan.inputs):
             raise InvalidModel(f"the plan has {len(self.plan.inputs)} inputs, got {len(inputs)}")
         for index, (array, port) in enumerate(zip(inputs, self.plan.inputs, strict=True)):
@@ -206,8 +226,12 @@ class HostModel:
                 got = f"{array.dtype}{list(array.shape)}"
                 raise InvalidModel(f"input {port.name} is {tensor.dtype.name}{list(tensor.shape)}, got {got}")
             data = np.ascontiguousarray(array)
+            given.append(data)
+            if port.by_rows:
+                continue
             size = ctypes.c_size_t(data.nbytes)
             self._check(self._library.trivet_set_input(self._pointer, index, ctypes.c_void_p(data.ctypes.data), size))
+        return given
 
     def _say_what_is_not_accepted(self, inputs: Sequence[Array]) -> NoReturn:
         for port, array in zip(self.plan.inputs, inputs, strict=True):
@@ -215,11 +239,9 @@ class HostModel:
             check_accepted(port.name, in_order, port.accepts)
         raise AssertionError("the runtime refuses inputs that the plan accepts")
 
-    def _get_output(self, index: int, port: PortInfo) -> Array:
-        array: Array = np.empty(port.tensor.shape, port.tensor.dtype.numpy)
+    def _get_output(self, index: int, array: Array) -> None:
         size = ctypes.c_size_t(array.nbytes)
         self._check(self._library.trivet_get_output(self._pointer, index, ctypes.c_void_p(array.ctypes.data), size))
-        return array
 
     def _check(self, status: int) -> None:
         if status != 0:

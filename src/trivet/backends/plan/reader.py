@@ -80,6 +80,7 @@ class PortInfo:
     zero_point: int
     perm: tuple[int, ...] | None
     accepts: Interval | None = None
+    by_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +243,7 @@ class _Reader:
         accepts = Interval(lowest, highest)
         return PortInfo(
             self.name(_int(row, "name")), tensors[index], scale, _int(row, "zero_point"), axes,
-            None if accepts == f.ANYTHING else accepts,
+            None if accepts == f.ANYTHING else accepts, bool(_int(row, "by_rows")),
         )  # fmt: skip
 
 

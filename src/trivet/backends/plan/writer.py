@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
+from trivet.analysis.storage import is_callers
 from trivet.backends.ckernels import Call, images_of
 from trivet.backends.plan import format as f
 from trivet.backends.plan.kernels.copy import CONSTANT, copy_call
@@ -15,6 +16,7 @@ from trivet.core.dtype import I32
 from trivet.core.record import dataclass
 from trivet.errors import DoesNotFit
 from trivet.ir.graph import Port, Value
+from trivet.ops.border import Receive
 from trivet.planning.plan import Edge, ExecutionPlan, Stage, Step, Stream, Transfer, View
 
 _LIMIT = 1 << 32
@@ -75,23 +77,26 @@ class _Writer:
         self.names = bytearray()
         self.names_at: dict[str, int] = {}
         self.dims_at: dict[tuple[int, ...], int] = {}
-        self.regions = {region.name: index for index, region in enumerate(plan.regions)}
+        self.regions = {region.name: index for index, region in enumerate(plan.memories)}
         self.moved: dict[int, View] = {}
         self.producers: dict[int, int] = {}
 
     def write(self) -> bytes:
-        assert self.plan.regions, "a plan has at least one region"
-        for region in self.plan.regions:
+        assert self.plan.memories, "a plan has at least one region"
+        for region in self.plan.memories:
             self.tables["regions"].add(
                 name=self.name(region.name),
                 size_bytes=_checked(self.plan.region_bytes(region.name), f"region {region.name}"),
                 alignment=max(region.alignment, f.ALIGNMENT),
             )
-        self.ports("inputs", self.plan.graph.inputs, self.plan.graph.input_ports)
+        for value in self.plan.graph.inputs:
+            if not is_callers(value):
+                self.tensor(value)  # what the caller fills in comes first; what it gives by rows has a producer
         self.states()
         for stage in self.plan.stages:
             self.stage(stage)
         self.constant_outputs()
+        self.ports("inputs", self.plan.graph.inputs, self.plan.graph.input_ports)
         self.ports("outputs", self.plan.graph.outputs, self.plan.graph.output_ports)
         return self.file()
 
@@ -154,7 +159,7 @@ class _Writer:
             perm = port.perm or ()
             accepts = port.accepts if port.accepts is not None and value.type.dtype is I32 else f.ANYTHING
             self.tables[section].add(
-                tensor=self.tensor(value),
+                tensor=self.tensor(_kept(value)),
                 name=self.name(port.name),
                 scale=quant.scale if quant is not None and is_scaled else 0.0,
                 zero_point=quant.zero_point if quant is not None and is_scaled else 0,
@@ -162,6 +167,7 @@ class _Writer:
                 highest=accepts.hi,
                 has_perm=int(port.perm is not None),
                 perm=(*perm, *[0] * (f.MAX_RANK - len(perm))),
+                by_rows=int(is_callers(value)),
             )
 
     def states(self) -> None:
@@ -188,7 +194,8 @@ class _Writer:
         first = len(self.tables["steps"].rows)
         for step in stream.steps:
             name = step.node.outputs[0].name
-            self.layer(_Layer(self.selection.call(step.node), step.node.outputs, name, step))
+            call = self.selection.call(step.node)
+            self.layer(_Layer(call, step.node.outputs if call.results else (), name, step))
         counters = f.NONE if stream.counters is None else self.offset_in_arena(stream.counters)
         self.tables["streams"].add(first_step=first, step_count=len(stream.steps), counters=counters)
 
@@ -290,6 +297,15 @@ def _checked(size: int, what: str) -> int:
     if not 0 <= size < _LIMIT:
         raise DoesNotFit(f"{what} needs {size} bytes; a plan counts them in 32 bits")
     return size
+
+
+def _kept(value: Value) -> Value:
+    """The value in the plan's memory through which the rows of the caller's go."""
+    if not is_callers(value):
+        return value
+    if value.producer is not None:
+        return value.producer.inputs[0]
+    return next(use.node.output for use in value.uses if isinstance(use.node.op, Receive))
 
 
 def _edge(edge: Edge, operand: int) -> dict[str, FieldValue]:

@@ -139,8 +139,9 @@ static trivet_status describe_port(const trivet_model *model, const trivet_secti
     const trivet_tensor_record *tensor = &trivet_tensors(model)[record->tensor];
     uint8_t *memory = model->memory[tensor->region];
     port->name = (const char *)(model->plan + model->header->names.offset + record->name);
-    port->data = memory == NULL ? NULL : memory + tensor->offset;
-    port->bytes = trivet_tensor_footprint(model, tensor);
+    port->by_rows = record->by_rows == 1;
+    port->data = memory == NULL || port->by_rows ? NULL : memory + tensor->offset;
+    port->bytes = trivet_tensor_geometry(model, tensor).bytes;
     port->dtype = tensor->dtype;
     port->rank = tensor->rank;
     port->shape = trivet_shape(model, tensor);
@@ -162,6 +163,11 @@ trivet_status trivet_output(const trivet_model *model, uint32_t index, trivet_po
                                                   : describe_port(model, &model->header->outputs, index, port);
 }
 
+void trivet_set_border(trivet_model *model, const trivet_border *border) {
+    trivet_border none = {NULL, NULL, NULL};
+    model->border = border == NULL ? none : *border;
+}
+
 trivet_status trivet_set_input(trivet_model *model, uint32_t index, const void *data, size_t bytes) {
     trivet_port port;
     trivet_status status = trivet_input(model, index, &port);
@@ -170,6 +176,9 @@ trivet_status trivet_set_input(trivet_model *model, uint32_t index, const void *
     }
     if (!model->is_bound) {
         return TRIVET_ERR_UNBOUND;
+    }
+    if (port.by_rows) {
+        return TRIVET_ERR_ROWS;
     }
     if (data == NULL || bytes != port.bytes) {
         return TRIVET_ERR_ARGUMENT;
@@ -186,6 +195,9 @@ trivet_status trivet_get_output(const trivet_model *model, uint32_t index, void 
     }
     if (!model->is_bound) {
         return TRIVET_ERR_UNBOUND;
+    }
+    if (port.by_rows) {
+        return TRIVET_ERR_ROWS;
     }
     if (data == NULL || bytes != port.bytes) {
         return TRIVET_ERR_ARGUMENT;

@@ -38,6 +38,7 @@ static trivet_status fire(void *context, uint32_t index, trivet_firing firing) {
         .inputs = views,
         .outputs = views + step->inputs,
         .scratch = step->scratch_offset == TRIVET_NONE ? NULL : model->memory[0] + step->scratch_offset,
+        .border = &model->border,
     };
     trivet_status status = notify(run, index, firing, false);
     status = status != TRIVET_OK ? status : trivet_find_kernel(step->kernel)->run(&call, firing.row, firing.rows);
@@ -87,9 +88,29 @@ static trivet_status check_inputs(const trivet_model *model) {
     return TRIVET_OK;
 }
 
+static bool has_rows(const trivet_port_record *ports, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (ports[i].by_rows != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Every callback that the plan will make is there. */
+static bool has_callbacks(const trivet_model *model) {
+    const trivet_header_record *header = model->header;
+    bool receives = has_rows(TRIVET_RECORDS(model, inputs, trivet_port_record), header->inputs.count);
+    bool sends = has_rows(TRIVET_RECORDS(model, outputs, trivet_port_record), header->outputs.count);
+    return (!receives || model->border.receive != NULL) && (!sends || model->border.send != NULL);
+}
+
 trivet_status trivet_run(trivet_model *model) {
     if (model == NULL || !model->is_bound) {
         return TRIVET_ERR_UNBOUND;
+    }
+    if (!has_callbacks(model)) {
+        return TRIVET_ERR_ROWS;
     }
     trivet_status accepted = check_inputs(model);
     if (accepted != TRIVET_OK) {

@@ -70,6 +70,7 @@ uint32_t trivet_operand_height(const trivet_model *model, const trivet_tensor_re
 
 uint32_t trivet_step_height(const trivet_model *model, const trivet_step_record *step) {
     bool accumulates = (step->flags & TRIVET_STEP_ACCUMULATES) != 0;
-    const trivet_tensor_record *tensor = trivet_operand(model, step, accumulates ? 0u : step->inputs);
+    bool counts_operand = accumulates || step->outputs == 0;
+    const trivet_tensor_record *tensor = trivet_operand(model, step, counts_operand ? 0u : step->inputs);
     return trivet_operand_height(model, tensor, step->images);
 }

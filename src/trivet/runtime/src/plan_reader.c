@@ -147,20 +147,21 @@ static bool is_permutation(const trivet_port_record *port, uint32_t rank) {
     return true;
 }
 
-/* Only i32 inputs state a range. */
+/* Only i32 inputs state a range, and only whole ones can be looked at before a run. */
 static bool has_range(const trivet_port_record *port, const trivet_tensor_record *tensor, bool is_input) {
     bool is_open = port->lowest == INT32_MIN && port->highest == INT32_MAX;
-    return is_open || (is_input && tensor->dtype == TRIVET_I32 && port->lowest <= port->highest);
+    return is_open || (is_input && port->by_rows == 0 && tensor->dtype == TRIVET_I32 && port->lowest <= port->highest);
 }
 
 static trivet_status check_ports(const trivet_model *model, const trivet_section *section, bool are_inputs) {
     const trivet_port_record *ports = (const trivet_port_record *)(const void *)(model->plan + section->offset);
     for (uint32_t i = 0; i < section->count; i++) {
-        if (!is_whole(model, ports[i].tensor)) {
+        if (ports[i].by_rows > 1 || ports[i].tensor >= model->header->tensors.count ||
+            (ports[i].by_rows == 0 && !is_whole(model, ports[i].tensor))) {
             return TRIVET_ERR_PORT;
         }
         const trivet_tensor_record *tensor = &trivet_tensors(model)[ports[i].tensor];
-        if (are_inputs && tensor->producer != TRIVET_EXTERNAL) {
+        if (are_inputs && ports[i].by_rows == 0 && tensor->producer != TRIVET_EXTERNAL) {
             return TRIVET_ERR_PORT;
         }
         if (ports[i].has_perm > 1 || (ports[i].has_perm == 1 && !is_permutation(&ports[i], tensor->rank))) {

@@ -165,7 +165,7 @@ static int64_t low_row(const schedule *stream, uint32_t reader, const trivet_edg
 
 static bool slot_is_free(const schedule *stream, uint32_t index, trivet_firing firing) {
     const trivet_step_record *step = &stream->steps[index];
-    if ((step->flags & TRIVET_STEP_ACCUMULATES) != 0) {
+    if ((step->flags & TRIVET_STEP_ACCUMULATES) != 0 || step->outputs == 0) {
         return true;
     }
     const trivet_tensor_record *result = trivet_operand(stream->model, step, step->inputs);

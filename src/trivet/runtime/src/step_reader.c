@@ -1,5 +1,6 @@
 /* The loader's checks of steps, edges and streams. */
 #include "model.h"
+#include "trivet/kernels/border.h"
 
 static bool in_range(uint32_t first, uint32_t count, uint32_t size) {
     return count <= size && first <= size - count;
@@ -25,7 +26,8 @@ static extent tensor_extent(const trivet_model *model, const trivet_tensor_recor
 /* Operands exist, and every batch is that of the step or, for operands, shared. */
 static bool has_operands(const trivet_model *model, const trivet_step_record *step) {
     uint32_t count = (uint32_t)step->inputs + step->outputs;
-    if (step->outputs == 0 || count > TRIVET_MAX_OPERANDS ||
+    bool sends = step->kernel == TRIVET_SEND_KERNEL && count == 1;
+    if ((step->outputs == 0 && !sends) || count > TRIVET_MAX_OPERANDS ||
         !in_range(step->operands, count, model->header->operands.count)) {
         return false;
     }
@@ -186,6 +188,40 @@ static trivet_status check_kernel(const trivet_model *model, const trivet_step_r
     return kernel->check(&check);
 }
 
+static uint32_t border_port(const trivet_model *model, const trivet_step_record *step) {
+    return ((const trivet_border_record *)trivet_params(model, step))->port;
+}
+
+/* A step that calls the caller does so for all rows of a port that goes by rows, through the port's own tensor. */
+static bool is_border(const trivet_model *model, const trivet_step_record *step) {
+    bool receives = step->kernel == TRIVET_RECEIVE_KERNEL;
+    if (!receives && step->kernel != TRIVET_SEND_KERNEL) {
+        return true;
+    }
+    const trivet_section *section = receives ? &model->header->inputs : &model->header->outputs;
+    const trivet_port_record *ports = (const trivet_port_record *)(const void *)(model->plan + section->offset);
+    uint32_t port = border_port(model, step);
+    return port < section->count && ports[port].by_rows == 1 &&
+           trivet_operands(model)[step->operands].tensor == ports[port].tensor &&
+           (uint64_t)step->firings * step->rows >= trivet_step_height(model, step);
+}
+
+/* Just one step calls the caller for every port that goes by rows. */
+static trivet_status check_border(const trivet_model *model, const trivet_section *section, uint32_t kernel) {
+    const trivet_port_record *ports = (const trivet_port_record *)(const void *)(model->plan + section->offset);
+    for (uint32_t i = 0; i < section->count; i++) {
+        uint32_t found = 0;
+        for (uint32_t s = 0; ports[i].by_rows == 1 && s < model->header->steps.count; s++) {
+            const trivet_step_record *step = &trivet_steps(model)[s];
+            found += step->kernel == kernel && border_port(model, step) == i ? 1 : 0;
+        }
+        if (found != ports[i].by_rows) {
+            return TRIVET_ERR_PORT;
+        }
+    }
+    return TRIVET_OK;
+}
+
 static trivet_status check_step(const trivet_model *model, uint32_t index) {
     const trivet_step_record *step = &trivet_steps(model)[index];
     if (!has_operands(model, step) || !has_firings(model, step) || !has_own_memory(model, step)) {
@@ -195,7 +231,8 @@ static trivet_status check_step(const trivet_model *model, uint32_t index) {
         return TRIVET_ERR_NAME;
     }
     trivet_status status = check_order(model, index);
-    return status != TRIVET_OK ? status : check_kernel(model, step);
+    status = status != TRIVET_OK ? status : check_kernel(model, step);
+    return status == TRIVET_OK && !is_border(model, step) ? TRIVET_ERR_PORT : status;
 }
 
 /* Divisors are positive, products of the schedule stay in 64 bits, and loops over gaps between taps are short. */
@@ -325,5 +362,10 @@ trivet_status trivet_check_steps(const trivet_model *model) {
         }
         next += stream->step_count;
     }
-    return next == model->header->steps.count ? check_stages(model) : TRIVET_ERR_STREAM;
+    if (next != model->header->steps.count) {
+        return TRIVET_ERR_STREAM;
+    }
+    trivet_status status = check_border(model, &model->header->inputs, TRIVET_RECEIVE_KERNEL);
+    status = status != TRIVET_OK ? status : check_border(model, &model->header->outputs, TRIVET_SEND_KERNEL);
+    return status != TRIVET_OK ? status : check_stages(model);
 }

@@ -10,7 +10,7 @@ from trivet.backends.ckernels import Call, CKernel
 from trivet.backends.table import KernelTable
 from trivet.ir.op import Op
 from trivet.ops import activation as a
-from trivet.ops import conv, dynamic, matmul, pool, quantize, recurrent, reduce, resize, softmax, trees
+from trivet.ops import border, conv, dynamic, matmul, pool, quantize, recurrent, reduce, resize, softmax, trees
 from trivet.ops import elementwise as e
 from trivet.ops import movement as m
 
@@ -23,6 +23,7 @@ _FUNCTIONS = (
 _REDUCTIONS = (reduce.Mean, reduce.Sum, reduce.ReduceMax, reduce.ReduceMin, reduce.ReduceProd)
 
 FAMILIES: Mapping[str, Sequence[type[Op]]] = {
+    "border": (border.Receive, border.Send),
     "copy": (m.Copy,),
     "lookup": (a.Lookup, *_BYTE_FUNCTIONS),
     "conv": (conv.Conv2D, matmul.Dense),

@@ -19,6 +19,8 @@
 #define TRIVET_MAX_STREAM_STEPS 1024u
 #define TRIVET_MAX_WINDOW 1048576u
 #define TRIVET_MAX_GAP 256u
+#define TRIVET_RECEIVE_KERNEL 4u
+#define TRIVET_SEND_KERNEL 5u
 #define TRIVET_I8 1u
 #define TRIVET_U8 2u
 #define TRIVET_I16 3u
@@ -162,7 +164,7 @@ typedef char trivet_stage_record_is_packed[sizeof(trivet_stage_record) == 8 ? 1 
 
 /* An input or output of the plan. A run refuses an input that holds what it does not accept. */
 typedef struct trivet_port_record {
-    uint32_t tensor; /* where the array lies, in storage order */
+    uint32_t tensor; /* where the array lies, in storage order; by rows: the ring that they go through */
     uint32_t name; /* offset into names */
     float scale; /* real = scale * (stored - zero_point); 0: not quantized */
     int32_t zero_point; /* stored integer that means 0 */
@@ -170,7 +172,8 @@ typedef struct trivet_port_record {
     int32_t highest; /* greatest value that an i32 input accepts; 2^31 - 1 in every other port */
     uint8_t has_perm; /* 1: model array = storage array transposed by perm */
     uint8_t perm[8]; /* storage axis of each model axis */
-    uint8_t reserved_33[3];
+    uint8_t by_rows; /* 1: a receive or send kernel calls the caller with rows of the tensor */
+    uint8_t reserved_34[2];
 } trivet_port_record;
 typedef char trivet_port_record_is_packed[sizeof(trivet_port_record) == 36 ? 1 : -1];
 

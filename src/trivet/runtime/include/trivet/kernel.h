@@ -42,12 +42,29 @@ static inline uint32_t trivet_contiguous_rows(const trivet_view *view, uint32_t 
     return rows < left ? rows : left;
 }
 
+/* Rows [row, row + rows) of input or output number `port`, `bytes` in all, in storage order. */
+typedef struct trivet_rows {
+    uint32_t port;
+    uint32_t row;
+    uint32_t rows;
+    size_t bytes;
+} trivet_rows;
+
+/* Called for the rows of what goes by rows, in rising order, each row once a run. `receive` fills `data`, `send` reads
+ * it; anything but TRIVET_OK ends the run with that status. */
+typedef struct trivet_border {
+    trivet_status (*receive)(void *context, const trivet_rows *rows, uint8_t *data);
+    trivet_status (*send)(void *context, const trivet_rows *rows, const uint8_t *data);
+    void *context;
+} trivet_border;
+
 typedef struct trivet_call {
     const void *params;          /* the kernel's record, aligned to 4 */
     const uint8_t *constants;    /* blob fields of the record are offsets from here, aligned to 16 */
     const trivet_view *inputs;   /* activations, in the kernel's order */
     const trivet_view *outputs;
     uint8_t *scratch;            /* as many bytes as the plan declared, aligned to 16; NULL if none */
+    const trivet_border *border; /* the caller's side of rows that come in and go out */
 } trivet_call;
 
 /* Makes output rows [row, row + rows). A call that accumulates counts rows of input 0 instead: it starts anew at row 0

@@ -2,6 +2,7 @@
 #ifndef TRIVET_KERNELS_H
 #define TRIVET_KERNELS_H
 
+#include "trivet/kernels/border.h"
 #include "trivet/kernels/copy.h"
 #include "trivet/kernels/lookup.h"
 #include "trivet/kernels/conv.h"
@@ -28,6 +29,7 @@
 #include "trivet/kernels/dynamic.h"
 
 #define TRIVET_KERNELS(X) \
+    TRIVET_KERNELS_BORDER(X) \
     TRIVET_KERNELS_COPY(X) \
     TRIVET_KERNELS_LOOKUP(X) \
     TRIVET_KERNELS_CONV(X) \

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "trivet/format.h"
+#include "trivet/kernel.h"
 #include "trivet/status.h"
 
 /* A kernel call, as an observer sees it. */
@@ -44,10 +45,12 @@ typedef struct trivet_model {
     uint8_t *memory[TRIVET_MAX_REGIONS];
     trivet_observer observer;
     void *observer_context;
+    trivet_border border;
     bool is_bound;
 } trivet_model;
 
-/* An input or output. `shape` is in storage order; with `perm`, model axis i is storage axis perm[i]. */
+/* An input or output. `shape` is in storage order; with `perm`, model axis i is storage axis perm[i]. One that goes
+ * `by_rows` has no `data`: the callbacks of `trivet_set_border` give or take its rows while the plan runs. */
 typedef struct trivet_port {
     const char *name;
     uint8_t *data;
@@ -60,6 +63,7 @@ typedef struct trivet_port {
     int32_t lowest;       /* what an i32 input may hold: trivet_run refuses anything else */
     int32_t highest;
     const uint8_t *perm;  /* NULL: the model's axes are the storage's */
+    bool by_rows;
 } trivet_port;
 
 /* Checks everything that can be checked without memory. `plan` must be aligned to 16 and stay as it is. */
@@ -83,7 +87,10 @@ uint32_t trivet_output_count(const trivet_model *model);
 trivet_status trivet_input(const trivet_model *model, uint32_t index, trivet_port *port);
 trivet_status trivet_output(const trivet_model *model, uint32_t index, trivet_port *port);
 
-/* Copies; `bytes` must be the port's. */
+/* Who gives and takes the rows of ports that go by rows; needed before a plan with such ports runs. */
+void trivet_set_border(trivet_model *model, const trivet_border *border);
+
+/* Copies; `bytes` must be the port's, which does not go by rows. */
 trivet_status trivet_set_input(trivet_model *model, uint32_t index, const void *data, size_t bytes);
 trivet_status trivet_get_output(const trivet_model *model, uint32_t index, void *data, size_t bytes);
 
