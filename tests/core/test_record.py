@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from trivet.core.record import dataclass
+from trivet.core.record import IN_DEMAND, dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,23 @@ def test_wrong_arguments() -> None:
 def test_the_check_runs() -> None:
     with pytest.raises(AssertionError):
         Point(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class Demanded:
+    x: int
+    tags: list[str] = dataclasses.field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.tags.append("checked")
+
+
+def test_initializers_before_and_after_they_are_compiled_do_the_same() -> None:
+    shared: list[str] = []
+    for number in range(2 * IN_DEMAND):
+        made = [Demanded(number), Demanded(x=number), Demanded(number, shared), Demanded(number, tags=shared)]
+        assert [value.x for value in made] == [number] * 4
+        assert made[0].tags == ["checked"] and made[2].tags is made[3].tags is shared
 
 
 def test_equality_is_of_values_and_class() -> None:

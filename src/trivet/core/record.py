@@ -2,7 +2,7 @@
 
 Trivet has some two hundred small value classes, and a compilation makes all of them at start-up. The standard decorator
 compiles six methods from source text for each, which takes longer than all the rest of importing Trivet. Here the
-methods are shared, except for the initializer, which is compiled when the first instance is made. The result is a
+methods are shared, except for the initializer, which is compiled once many instances were made. The result is a
 dataclass: `fields`, `replace` and `match` work as ever. Anything but plain slotted classes is left to the standard
 decorator.
 """
@@ -29,6 +29,9 @@ else:
         fields = _fields(cls) if plain else None
         return dataclasses.dataclass(cls, **options) if fields is None else _record(cls, fields, frozen, eq)
 
+
+IN_DEMAND = 20
+"""Instances from which on compiling an initializer pays."""
 
 _MISSING = dataclasses.MISSING
 _Fields = dict[str, Any]
@@ -92,13 +95,40 @@ def _record(cls: type, fields: _Fields, frozen: bool, eq: bool) -> type:
 
 
 def _first_init(cls: type, fields: _Fields) -> Any:
-    """An initializer that gives way to the real one on its first call."""
+    """An initializer that gives way to a compiled one when the class proves to be in demand, as most do not."""
+    left, checks = IN_DEMAND, hasattr(cls, "__post_init__")
 
-    def __init__(self: object, *args: object, **kwargs: object) -> None:  # noqa: N807 - it is one
-        cls.__init__ = _compile_init(cls, fields)  # type: ignore[misc]
-        cls.__init__(self, *args, **kwargs)  # type: ignore[misc]
+    def __init__(self: Any, *args: object, **kwargs: object) -> None:  # noqa: N807 - it is one
+        nonlocal left
+        left -= 1
+        values = _arguments(fields, args, kwargs) if left >= 0 else None
+        if values is None:
+            cls.__init__ = _compile_init(cls, fields)  # type: ignore[misc]
+            cls.__init__(self, *args, **kwargs)  # type: ignore[misc]
+            return
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        if checks:
+            self.__post_init__()
 
     return __init__
+
+
+def _arguments(fields: _Fields, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object] | None:
+    """The value of every field; None for a wrong call, which the compiled initializer explains."""
+    values = dict(zip(fields, args, strict=False))
+    if len(args) > len(fields) or not kwargs.keys() <= fields.keys() - values.keys():
+        return None
+    values |= kwargs
+    for name, field in fields.items():
+        if name not in values:
+            if field.default_factory is not _MISSING:
+                values[name] = field.default_factory()
+            elif field.default is _MISSING:
+                return None
+            else:
+                values[name] = field.default
+    return values
 
 
 def _compile_init(cls: type, fields: _Fields) -> Any:
