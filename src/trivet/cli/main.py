@@ -34,13 +34,34 @@ REPRODUCER_MODULE = "trivet.cli.reproducer"
 DEFAULT_FILE = "trivet.toml"
 
 
+class _Formatter(argparse.HelpFormatter):
+    """Argparse makes one for many arguments, and asks `shutil`, which is slow to import, for the terminal's width."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    """The width of the terminal; $COLUMNS goes before it, and it is 80 where there is none."""
+    stated = os.environ.get("COLUMNS", "")
+    if stated.isdigit() and int(stated) > 0:
+        return int(stated)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except (AttributeError, ValueError, OSError):
+        return 80
+
+
 def build_parser(chosen: str | None, configuration: Path | None = None) -> argparse.ArgumentParser:
     """The whole parser; only the command called `chosen` gets its arguments (None: no command does).
 
     `configuration` is a file whose settings become the defaults of the flags.
     """
     parser = argparse.ArgumentParser(
-        prog="trivet", description="Fits neural networks into machines with kilobytes.", allow_abbrev=False
+        prog="trivet",
+        description="Fits neural networks into machines with kilobytes.",
+        allow_abbrev=False,
+        formatter_class=_Formatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("--config", metavar="FILE", help=f"settings, TOML or YAML (default: {DEFAULT_FILE} if present)")
@@ -49,7 +70,11 @@ def build_parser(chosen: str | None, configuration: Path | None = None) -> argpa
     named = [command for command in COMMANDS if command.name == chosen]
     for command in named or COMMANDS:
         sub = commands.add_parser(
-            command.name, help=command.summary, description=_sentence(command), allow_abbrev=False
+            command.name,
+            help=command.summary,
+            description=_sentence(command),
+            allow_abbrev=False,
+            formatter_class=_Formatter,
         )
         if command.name == chosen:
             command.load().configure(sub)

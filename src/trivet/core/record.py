@@ -27,7 +27,9 @@ else:
         frozen, eq = options.get("frozen", False), options.get("eq", True)
         plain = options.get("slots", False) and options.keys() <= {"frozen", "slots", "eq"}
         fields = _fields(cls) if plain else None
-        return dataclasses.dataclass(cls, **options) if fields is None else _record(cls, fields, frozen, eq)
+        if fields is None:
+            return dataclasses.dataclass(cls, **options)
+        return cls if _adds_nothing(cls, fields, frozen, eq) else _record(cls, fields, frozen, eq)
 
 
 IN_DEMAND = 20
@@ -71,6 +73,18 @@ def _fields(cls: type) -> _Fields | None:
         fields[name] = field
     plain = all(field.init and field.repr and field.compare and field.hash is None for field in fields.values())
     return fields if plain else None
+
+
+def _adds_nothing(cls: type, fields: _Fields, frozen: bool, eq: bool) -> bool:
+    """True iff a class only has methods beside what a record that it inherits from is: it stays as it was written."""
+    inherited = getattr(cls.__base__, "__dataclass_fields__", None)
+    own = cls.__dict__.keys() & {"__init__", "__post_init__", "__eq__", "__hash__", "__repr__"}
+    return inherited == fields and len(cls.__bases__) == 1 and not own and _like(cls.__base__, frozen, eq)
+
+
+def _like(base: type | None, frozen: bool, eq: bool) -> bool:
+    parameters = getattr(base, "__dataclass_params__", None)
+    return hasattr(base, "_key") and parameters is _parameters(frozen, eq)
 
 
 def _record(cls: type, fields: _Fields, frozen: bool, eq: bool) -> type:

@@ -6,10 +6,16 @@ one millions, so a few orders take turns with limits that double, and seeded var
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
+from trivet.core.late import late
 from trivet.planning.memory.native import Found, NativeSearch
+
+if TYPE_CHECKING:
+    import random
+else:
+    random = late("random")
 
 FIRST_LIMIT = 4
 """Nodes per block that each order may try in the first round."""
