@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from functools import partial
@@ -140,7 +141,7 @@ def optimize(
 
     Raises: PassVerifyError, CompileError.
     """
-    manager = PassManager(instruments, settings.disabled)
+    manager = PassManager(instruments, settings.disabled, arguments=_arguments(settings))
     manager.run(graph, pipeline_for(graph, settings, legalize))
     return manager
 
@@ -237,10 +238,16 @@ def emit(graph: Graph, machine: Machine, settings: Settings, instruments: Sequen
 
     Raises: CompileError, PassVerifyError.
     """
-    arguments = f"--target {settings.target} -O{settings.level}"
-    arguments += f" --isa {settings.isa}" if settings.isa is not None else ""
-    arguments += f" --machine {settings.machine}" if settings.machine is not None else ""
+    arguments = f"-O{settings.level} {_arguments(settings)}"
     return machine.emit(graph, stages.StageManager(graph, arguments, instruments, settings.disabled))
+
+
+def _arguments(settings: Settings) -> str:
+    """What tells `trivet opt` which passes and stages there are: the machine, and the layout of inputs and outputs."""
+    given = [("--target", settings.target if settings.accelerator is not None else None)]
+    given += [("--isa", settings.isa), ("--machine", None if settings.machine is None else str(settings.machine))]
+    given += [("--io-layout", "model" if settings.model_layout else None)]
+    return " ".join(f"{flag} {shlex.quote(value)}" for flag, value in given if value is not None)
 
 
 def build_for_machine(loaded: Loaded, settings: Settings, instruments: Sequence[Instrument] = ()) -> Emitted:
@@ -280,7 +287,7 @@ def passes_by_name(settings: Settings | None = None) -> dict[str, Pass]:
     """Every pass of the pipelines and of the backends, configured as the settings say."""
     settings = settings or Settings()
     legal = machine(settings).legalize() if settings.accelerator is not None else (BorderRows(True), LegalizePlan())
-    return {**all_passes(settings.i32), **{pass_.name: pass_ for pass_ in legal}}
+    return {**all_passes(settings.i32, not settings.model_layout), **{pass_.name: pass_ for pass_ in legal}}
 
 
 def pass_names(settings: Settings | None = None) -> list[str]:

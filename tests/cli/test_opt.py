@@ -10,8 +10,11 @@ import pytest
 from test_commands import DENSE, DIGITS, trivet
 
 from trivet.ir.graph import Node, Value
+from trivet.ir.rewriter import Rewriter
 from trivet.ops.matmul import MatMul
+from trivet.passes.base import Pass
 
+DIGITS_QDQ = DIGITS.with_name("digits_qdq.onnx")
 Capture = pytest.CaptureFixture[str]
 
 
@@ -131,6 +134,23 @@ def test_a_wrong_pass_exits_3_and_leaves_a_reproducer(capsys: Capture, wrong_fus
     code, _, again = trivet(capsys, *replay[1].split())
     assert code == 3 and "pass 'fuse' broke the program: %4 at [0, 0] was" in again
     assert sorted(p.name for p in tmp_path.iterdir()) == ["trivet-fuse-1.tir", "trivet-fuse.tir"]
+
+
+def test_a_reproducer_says_for_which_machine_and_layout(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def wrong(pass_: Pass, rw: Rewriter) -> None:
+        if not getattr(pass_, "ports", True):
+            raise KeyError("of the wrong pass")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("trivet.passes.layout.CancelTransposes.rewrite", wrong)
+    assert trivet(capsys, "opt", DIGITS_QDQ)[0] == 0
+    code, _, err = trivet(capsys, "opt", DIGITS_QDQ, "--io-layout", "model", "--target", "gpu")
+    replay = re.search(r"^  trivet (opt \S+ --passes cancel-transposes --target gpu --io-layout model)$", err, re.M)
+    assert code == 3 and replay is not None
+    code, _, err = trivet(capsys, *replay[1].split())
+    assert code == 3 and "pass 'cancel-transposes' broke the program: it raised KeyError" in err
 
 
 def test_a_wrong_pass_is_bisected(capsys: Capture, wrong_fuse: None) -> None:

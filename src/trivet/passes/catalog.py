@@ -59,11 +59,11 @@ def _is_exact(op: object) -> bool:
     return isinstance(op, MatMul | Relu) or (isinstance(op, Add) and op.overflow is Overflow.EXACT)
 
 
-def all_passes(i32: Interval | None = None) -> dict[str, Pass]:
-    """Every pass by its name, in order of first use."""
+def all_passes(i32: Interval | None = None, ports: bool = True) -> dict[str, Pass]:
+    """Every pass by its name, in order of first use; `ports` as `normalize` takes it."""
     found: dict[str, Pass] = {}
     for level in LEVELS:
-        for pass_ in flat((*normalize(), *graph_pipeline(level, i32))):
+        for pass_ in flat((*normalize(ports), *graph_pipeline(level, i32))):
             found.setdefault(pass_.name, pass_)
     return found
 

@@ -131,6 +131,8 @@ class Instrument:
 class PassManager:
     """Runs pipelines; `disabled` names passes to leave out, `limit` stops after so many runs.
 
+    `arguments` are what `trivet opt` needs beside a pass's name to run the very same pass.
+
     `holds` is the spec that the graph is known to satisfy; it grows as passes ensure more.
     """
 
@@ -138,6 +140,7 @@ class PassManager:
     disabled: frozenset[str] = frozenset()
     holds: Spec = IMPORTED
     limit: int | None = None
+    arguments: str = ""
     runs: list[PassRun] = field(default_factory=list)
     started: int = 0
     _known: Snapshot | None = None
@@ -223,7 +226,8 @@ class PassManager:
     def _fail(
         self, name: str, reason: str, before: Snapshot, graph: Graph, cause: BaseException | None = None
     ) -> NoReturn:
-        flags = " ".join(instrument.flags for instrument in self.instruments if instrument.flags)
+        watched = [instrument.flags for instrument in self.instruments]
+        flags = " ".join(flag for flag in (self.arguments, *watched) if flag)
         try:
             after = printer.print_graph(graph)
         except FAULTS as fault:

@@ -88,16 +88,12 @@ def test_every_target_takes_most_examples(target: str) -> None:
 
 @pytest.mark.parametrize("target", driver.BACKENDS)
 def test_every_target_refuses_an_input_outside_of_the_stated_range(target: str, tmp_path: Path) -> None:
-    path = EXAMPLES[0].parent / "wide_inputs.tiny"
-    try:
-        artifact = built(path, target, 1, tmp_path)
-    except CompileError as refusal:
-        pytest.skip(str(refusal))
-    x = np.full((3, 8), 1 << 20, np.int32)
+    artifact = built(EXAMPLES[0].parent / "chain.tiny", target, 1, tmp_path)
+    x = np.full(16, 1 << 20, np.int32)
     artifact.run([x])
     for value in ((1 << 20) + 1, -(1 << 20) - 1):
-        x[2, 5] = value
-        with pytest.raises(InvalidModel, match=rf"'x' holds {value} at \[2, 5\]"):
+        x[5] = value
+        with pytest.raises(InvalidModel, match=rf"'x' holds {value} at \[5\]"):
             artifact.run([x])
 
 
