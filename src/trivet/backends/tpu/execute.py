@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from trivet.backends.tpu.epilogue import Epilogue, MachineTrap
+from trivet.backends.tpu.epilogue import Epilogue, MachineTrap, within_int32
 from trivet.backends.tpu.ir import (
     ACC,
     EPILOGUE,
@@ -40,11 +40,21 @@ Observe = Callable[[Layer, Array], None]
 
 
 def execute(program: Program, inputs: Sequence[Array], observe: Observe | None = None) -> list[Array]:
-    """Outputs for inputs, both in storage order.
+    """Outputs of a first run for inputs, both in storage order.
 
     Raises: InvalidModel where an input has the wrong shape or type, MachineTrap where a value leaves its type.
     """
-    memory = Memory(program)
+    return run(program, inputs, None, observe)[0]
+
+
+def run(
+    program: Program, inputs: Sequence[Array], states: Mapping[int, Array] | None, observe: Observe | None = None
+) -> tuple[list[Array], dict[int, Array]]:
+    """Outputs for inputs, and what the state buffers hold afterwards; `states` None: a first run.
+
+    Raises: InvalidModel where an input has the wrong shape or type, MachineTrap where a value leaves its type.
+    """
+    memory = Memory(program, states)
     _put_inputs(program, memory, inputs)
     for index, layer in enumerate(program.layers):
         try:
@@ -53,7 +63,8 @@ def execute(program: Program, inputs: Sequence[Array], observe: Observe | None =
             raise MachineTrap(trap.message, where=f"layer {index} '{layer.name}'") from None
         if observe is not None:
             observe(layer, memory.array(layer.target.buffer).copy())
-    return [memory.array(port.buffer).reshape(port.shape).copy() for port in program.outputs]
+    outputs = [memory.array(port.buffer).reshape(port.shape).copy() for port in program.outputs]
+    return outputs, {index: memory.array(index).copy() for index in program.states}
 
 
 def _put_inputs(program: Program, memory: Memory, inputs: Sequence[Array]) -> None:
@@ -94,8 +105,7 @@ def _run_vector(program: Program, memory: Memory, layer: VectorLayer) -> None:
         taps = memory.gather(view, slice(row, row + count), slice(None)).reshape(count, view.taps, view.channels)
         wide = taps.astype(np.int64)
         values = wide.sum(axis=1) if layer.reduce is Reduce.SUM else wide.max(axis=1)
-        if np.abs(values).max(initial=0) > np.iinfo(np.int32).max:
-            raise MachineTrap("a sum over a window leaves int32")
+        within_int32(values, "a sum over a window")
         _store(memory, layer, row, 0, epilogue.apply(values, row, 0))
 
 
@@ -134,8 +144,8 @@ class _ArrayRun:
             sums[:] = product
         else:
             sums += product
-            if self.may_overflow and np.abs(sums).max() > np.iinfo(np.int32).max:
-                raise MachineTrap("an accumulator leaves int32")
+            if self.may_overflow:
+                within_int32(sums, "an accumulator")
         return sums
 
     def _part(self, rows: slice, k: int) -> Array:

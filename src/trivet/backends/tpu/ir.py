@@ -285,12 +285,17 @@ class Port:
 
 @dataclass(slots=True)
 class Program:
-    """Everything that the machine needs. `tiles`: int8 [T, N, N]; `parameters`: int32 words."""
+    """Everything that the machine needs. `tiles`: int8 [T, N, N]; `parameters`: int32 words.
+
+    `constants` fill buffers at the start of every run. `states` fill theirs once, before the first run; from then on
+    these buffers keep what a run leaves in them.
+    """
 
     name: str
     machine: Machine
     buffers: list[Buffer]
     constants: dict[int, Array]
+    states: dict[int, Array]
     tiles: npt.NDArray[np.int8]
     parameters: npt.NDArray[np.int32]
     inputs: list[Port]

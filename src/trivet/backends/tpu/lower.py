@@ -24,8 +24,13 @@ def lower(graph: Graph, machine: Machine) -> Program:
     builder = Builder(machine, graph.name)
     for value in graph.inputs:
         builder.define(value)
+    states = [(state, builder.define_state(state)) for state in graph.states]
     for emit in emits:
         emit(builder)
+    for value in graph.outputs:
+        builder.detach_from_states(value)
+    for state, buffer in states:
+        builder.keep_state(state, buffer)
     program = builder.finish(graph)
     return program.with_layers(program.layers)
 
@@ -37,9 +42,12 @@ def check(graph: Graph) -> list[Lower]:
     """
     problems: list[CompileError] = []
     emits: list[Lower] = []
+    reads = {id(state.read) for state in graph.states}
     for state in graph.states:
-        problems.append(Unsupported(f"%{state.read.name} is a state: the machine keeps nothing between runs"))
-    for value in (*graph.inputs, *(v for v in graph.outputs if v.is_constant)):
+        if id(state.written) in reads and state.written is not state.read:
+            problems.append(Unsupported(f"%{state.read.name} takes over another state, %{state.written.name}"))
+    states = [state.read for state in graph.states]
+    for value in (*graph.inputs, *states, *(v for v in graph.outputs if v.is_constant)):
         if value.type.dtype.name not in ELEMENTS:
             problems.append(_wrong_element(value))
     for node in graph.nodes:

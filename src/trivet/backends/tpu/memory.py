@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,12 +15,15 @@ Ints = npt.NDArray[np.int64]
 
 
 class Memory:
-    """Bytes, cleared at the start of every run, and the buffers in them."""
+    """Bytes, cleared at the start of every run but for states, and the buffers in them.
 
-    def __init__(self, program: Program) -> None:
+    `states` are what the run before has left, None before the first one.
+    """
+
+    def __init__(self, program: Program, states: Mapping[int, Array] | None = None) -> None:
         self._bytes = np.zeros(program.used_bytes, np.uint8)
         self._buffers = program.buffers
-        for index, data in program.constants.items():
+        for index, data in (program.constants | dict(program.states if states is None else states)).items():
             self.array(index)[:] = data
 
     def array(self, index: int) -> Array:

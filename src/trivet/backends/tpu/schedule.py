@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -26,6 +27,7 @@ KEYS = (
     "machine",
     "buffers",
     "constants",
+    "states",
     "tiles",
     "parameters",
     "inputs",
@@ -46,7 +48,8 @@ def write(program: Program) -> bytes:
         f'"name": {json.dumps(program.name)}',
         f'"machine": {json.dumps(encode(Machine, program.machine))}',
         *(f'"{name}": {_rows(kind, getattr(program, name))}' for name, kind in LISTS.items() if name != "layers"),
-        f'"constants": {_constants(program)}',
+        f'"constants": {_contents(program.constants)}',
+        f'"states": {_contents(program.states)}',
         f'"tiles": {_text(program.tiles)}',
         f'"parameters": {_text(program.parameters.astype("<i4"))}',
         f'"pass_fields": {json.dumps(PASS_FIELDS)}',
@@ -59,8 +62,8 @@ def _rows(kind: Any, values: list[Any]) -> str:
     return "[" + ",".join("\n  " + json.dumps(encode(kind, value), separators=(",", ":")) for value in values) + "\n]"
 
 
-def _constants(program: Program) -> str:
-    return json.dumps([{"buffer": index, "data": _base64(data)} for index, data in program.constants.items()])
+def _contents(arrays: Mapping[int, Array]) -> str:
+    return json.dumps([{"buffer": index, "data": _base64(data)} for index, data in arrays.items()])
 
 
 def _text(data: Array) -> str:
@@ -92,7 +95,8 @@ def read(data: bytes) -> Program:
         decode(str, body["name"], "name"),
         machine,
         lists["buffers"],
-        _read_constants(body["constants"], lists["buffers"]),
+        _read_contents("constants", body["constants"], lists["buffers"]),
+        _read_contents("states", body["states"], lists["buffers"]),
         _numbers(body["tiles"], np.dtype(np.int8), size * size, "tiles").reshape(-1, size, size),
         _numbers(body["parameters"], np.dtype("<i4"), 1, "parameters").astype(np.int32),
         lists["inputs"],
@@ -119,19 +123,19 @@ def _parse(data: bytes) -> Json:
         raise InvalidModel("has a number of thousands of digits") from None
 
 
-def _read_constants(data: Json, buffers: list[Buffer]) -> dict[int, Array]:
+def _read_contents(name: str, data: Json, buffers: list[Buffer]) -> dict[int, Array]:
     if not isinstance(data, list):
-        raise InvalidModel("constants must be a list")
-    constants: dict[int, Array] = {}
+        raise InvalidModel(f"{name} must be a list")
+    contents: dict[int, Array] = {}
     for number, entry in enumerate(data):
-        where = f"constants[{number}]"
+        where = f"{name}[{number}]"
         check_keys(entry, ("buffer", "data"), where)
         index = decode(int, entry["buffer"], f"{where}.buffer")
-        if not 0 <= index < len(buffers) or index in constants:
+        if not 0 <= index < len(buffers) or index in contents:
             raise InvalidModel(f"{where}.buffer {index} is no buffer, or filled twice")
         dtype = buffers[index].dtype.numpy
-        constants[index] = _numbers(entry["data"], dtype.newbyteorder("<"), 1, where).astype(dtype)
-    return constants
+        contents[index] = _numbers(entry["data"], dtype.newbyteorder("<"), 1, where).astype(dtype)
+    return contents
 
 
 def _numbers(data: Json, dtype: np.dtype[Any], multiple: int, where: str) -> Array:
@@ -150,7 +154,7 @@ def _numbers(data: Json, dtype: np.dtype[Any], multiple: int, where: str) -> Arr
 def json_schema() -> Json:
     """The JSON Schema of version 1."""
     text = {"type": "string", "contentEncoding": "base64"}
-    constant = {
+    contents = {
         "type": "object",
         "properties": {"buffer": {"type": "integer"}, "data": text},
         "required": ["buffer", "data"],
@@ -161,7 +165,8 @@ def json_schema() -> Json:
         "version": {"const": VERSION},
         "name": {"type": "string"},
         "machine": schema(Machine),
-        "constants": {"type": "array", "items": constant},
+        "constants": {"type": "array", "items": contents},
+        "states": {"type": "array", "items": contents},
         "tiles": {**text, "description": "int8 [T, N, N], row-major: T tiles of N weight rows."},
         "parameters": {**text, "description": "int32 words P, little-endian."},
         "pass_fields": {"const": list(PASS_FIELDS)},

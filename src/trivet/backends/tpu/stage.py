@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from trivet.backends.tpu.execute import execute
+from trivet.backends.tpu.execute import run
 from trivet.backends.tpu.ir import Program
 from trivet.backends.tpu.text import print_program
 from trivet.backends.tpu.verify import verify
@@ -29,4 +29,8 @@ class Tiles:
             yield str(error)
 
     def interpret(self, invocations: Sequence[Sequence[Array]]) -> list[list[Array]]:
-        return [execute(self.program, arrays) for arrays in invocations]
+        results, states = [], None
+        for arrays in invocations:
+            outputs, states = run(self.program, arrays, states)
+            results.append(outputs)
+        return results

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trivet.backends.target import Emitted, MachineOptions, RunOptions
-from trivet.backends.tpu.execute import execute
+from trivet.backends.tpu.execute import run
 from trivet.backends.tpu.ir import Port, Program
 from trivet.backends.tpu.legalize import LegalizeTpu
 from trivet.backends.tpu.lower import lower
@@ -113,6 +113,7 @@ class TpuRun:
     def __init__(self, program: Program, options: RunOptions) -> None:
         self._program = program
         self._trace = options.trace
+        self._states: dict[int, Array] | None = None
         self._timing = simulate(program, keep_passes=options.trace is not None)
 
     @property
@@ -125,13 +126,14 @@ class TpuRun:
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Raises: MachineTrap where a value leaves its type, InvalidModel where an input is none."""
-        outputs = execute(self._program, inputs)
+        outputs, self._states = run(self._program, inputs, self._states)
         if self._trace is not None:
             _write(self._trace, write_trace(self._program, self._timing))
         return outputs
 
     def reset(self) -> None:
-        """The machine keeps nothing between runs."""
+        """State buffers get their initial contents."""
+        self._states = None
 
     def summary(self) -> str:
         return summary(self._program, self._timing)

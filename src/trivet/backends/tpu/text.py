@@ -18,7 +18,7 @@ def print_program(program: Program) -> str:
     machine = program.machine
     lines = [f"tiles {program.name} on {machine.array} x {machine.array}:"]
     for index, buffer in enumerate(program.buffers):
-        source = " constant" if index in program.constants else ""
+        source = " constant" if index in program.constants else " state" if index in program.states else ""
         cleared = " cleared" if buffer.cleared else ""
         type_ = f"{buffer.dtype.name}[{buffer.elements}]"
         lines.append(f"  buffer {index} {buffer.name}: {type_} at {buffer.address}{source}{cleared}")

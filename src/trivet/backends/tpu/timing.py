@@ -57,7 +57,8 @@ class PassTime:
 class LayerTime:
     """What one layer cost. `cycles` are those from the end of all layers before to its own end, so they add up.
 
-    `roofline` is the least that its busiest resource and the depth of the pipeline allow; `bound` names the resource.
+    `roofline` is the least that its busiest resource and the depth of the pipeline allow, and for the first layer its
+    first load, which nothing can hide; `bound` names the resource.
     """
 
     name: str
@@ -120,6 +121,8 @@ class Clock:
             self.done.append(last)
             report.cycles, end = last - end, last
             _describe(report, layer, self.program)
+            if index == 0 and report.loads:
+                report.roofline += self.machine.array
             layers.append(report)
         return Timing(end, layers, passes)
 

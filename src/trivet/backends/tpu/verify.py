@@ -100,8 +100,8 @@ class _Verifier:
     def contents(self) -> None:
         """Constants and ports: what is in memory before a run, and what is taken from it."""
         filled: list[Buffer] = []
-        for index, data in self.program.constants.items():
-            self.where = f"constant of buffer {index}"
+        for index, data in (*self.program.constants.items(), *self.program.states.items()):
+            self.where = f"contents of buffer {index}"
             buffer = self.known(index)
             self.require(data.size == buffer.elements and data.dtype == buffer.dtype.numpy, "data of another size")
             filled.append(buffer)

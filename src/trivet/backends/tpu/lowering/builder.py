@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from trivet.backends.table import KernelTable
-from trivet.backends.tpu.ir import ELEMENTS, Buffer, Layer, Port, Program, View
+from trivet.backends.tpu.ir import ELEMENTS, Buffer, Layer, Port, Program, Reduce, Target, VectorLayer, View
 from trivet.backends.tpu.machine import Machine
-from trivet.ir.graph import Graph, Value
+from trivet.ir.graph import Graph, State, Value
 from trivet.ir.graph import Port as ModelPort
 from trivet.ir.op import Array
 
@@ -27,6 +27,7 @@ class Builder:
         self.layers: list[Layer] = []
         self._buffers: list[Buffer] = []
         self._constants: dict[int, Array] = {}
+        self._states: dict[int, Array] = {}
         self._of_value: dict[int, int] = {}
         self._values: list[Value] = []
         self._tiles: list[npt.NDArray[np.int8]] = []
@@ -52,6 +53,28 @@ class Builder:
         self._of_value[id(value)] = len(self._buffers) - 1
         self._values.append(value)
         return len(self._buffers) - 1
+
+    def define_state(self, state: State) -> int:
+        """The buffer that a state is read from, with what it holds before the first run."""
+        index = self.define(state.read)
+        self._states[index] = state.initial.reshape(-1)
+        return index
+
+    def detach_from_states(self, value: Value) -> None:
+        """An output must not be in a state's buffer, which holds the next state when the run has ended."""
+        source = self.buffer(value)
+        if source in self._states:
+            view = View.matrix(source, 1, value.type.elements)
+            target = Target.matrix(self.define(value), 1, view.columns)
+            self.add(VectorLayer(f"{value.name}.output", view, Reduce.SUM, (), target))
+
+    def keep_state(self, state: State, buffer: int) -> None:
+        """A copy of what is written to a state into the buffer that the next run reads."""
+        source = self.buffer(state.written)
+        if state.written is not state.read and source != buffer:
+            view = View.matrix(source, 1, state.read.type.elements)
+            target = Target.matrix(buffer, 1, view.columns)
+            self.add(VectorLayer(f"{state.read.name}.next", view, Reduce.SUM, (), target))
 
     def alias(self, value: Value, of: Value) -> None:
         """`value` is the bytes of `of` under another shape."""
@@ -89,6 +112,7 @@ class Builder:
             self.machine,
             self._buffers,
             self._constants,
+            self._states,
             tiles,
             np.array(self._parameters, np.int32),
             [self._port(v, p) for v, p in zip(graph.inputs, graph.input_ports, strict=True)],

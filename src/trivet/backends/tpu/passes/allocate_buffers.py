@@ -24,7 +24,7 @@ WORD = 4
 class AllocateBuffers(TilePass):
     """every buffer its own bytes  -->  buffers that do not live together share them, placed by the planner's solver.
 
-    Inputs, constants and cleared buffers live from the start, outputs to the end.
+    Inputs, constants and cleared buffers live from the start, outputs to the end, states always.
     """
 
     name: ClassVar[str] = "allocate-buffers"
@@ -55,10 +55,10 @@ def _lives(program: Program) -> list[tuple[int, int]]:
     for time, layer in enumerate(program.layers):
         for index in (layer.target.buffer, *(view.buffer for view in operands(layer))):
             births[index], deaths[index] = min(births[index], time), max(deaths[index], time)
-    for index in (*(port.buffer for port in program.inputs), *program.constants):
+    for index in (*(port.buffer for port in program.inputs), *program.constants, *program.states):
         births[index] = -1
-    for port in program.outputs:
-        deaths[port.buffer] = last
+    for index in (*(port.buffer for port in program.outputs), *program.states):
+        deaths[index] = last
     for index, buffer in enumerate(program.buffers):
         if buffer.cleared:
             births[index] = -1

@@ -1,0 +1,144 @@
+"""Schedules on an interpreter that was written from the page alone give the simulator's values and cycles."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+import pytest
+from independent import Machine, Trap
+from networks_on_tpu import CHECKOUT, EXAMPLES, compiled, legal, random_inputs, tiny
+
+import int8_networks
+from int8_networks import Builder
+from trivet import driver, interp
+from trivet.backends.tpu.epilogue import MachineTrap
+from trivet.backends.tpu.execute import execute, run
+from trivet.backends.tpu.ir import Program
+from trivet.backends.tpu.schedule import read, write
+from trivet.backends.tpu.timing import simulate
+from trivet.core.dtype import I8
+from trivet.errors import CompileError
+from trivet.ir.graph import Graph
+from trivet.ir.types import TensorType
+from trivet.ops.activation import Logistic
+from trivet.ops.elementwise import Add, Mul, Sub
+from trivet.ops.movement import Pad, Transpose
+from trivet.ops.pool import AveragePool2D
+from trivet.ops.softmax import Softmax
+
+QUANT, FULL, TFLM = int8_networks.QUANT, int8_networks.FULL, int8_networks.Numerics.TFLM
+OTHER = int8_networks.Quant.per_tensor(0.11, -20)
+
+
+def agree(graph: Graph, program: Program) -> None:
+    """Values and cycles of both interpreters, and the values of the oracle."""
+    program = read(write(program))
+    inputs = random_inputs(graph)
+    machine = Machine(write(program).decode())
+    theirs = machine.run([array.reshape(-1).tolist() for array in inputs])
+    for ours, other, wanted in zip(execute(program, inputs), theirs, interp.run(graph, inputs)[0], strict=True):
+        np.testing.assert_array_equal(ours, wanted)
+        assert ours.reshape(-1).tolist() == other
+    assert machine.cycles() == list(accumulate(layer.cycles for layer in simulate(program).layers))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples(path: Path) -> None:
+    for level in (0, 1):
+        try:
+            graph = legal(driver.load(path).graph, level)
+        except CompileError:
+            return
+        for array in (4, 16):
+            agree(graph, compiled(graph, array, level))
+
+
+def layers() -> dict[str, Graph]:
+    """A small graph for every kind of layer."""
+    made: dict[str, Graph] = {}
+    b = Builder(1)
+    made["a convolution with stride, dilation and padding"] = b.finish(b.conv(b.input(1, 6, 5, 3), 5, 3, 2, 2))
+    b = Builder(2)
+    made["a depthwise convolution over two blocks"] = b.finish(b.depthwise(b.input(2, 4, 5, 6)))
+    b = Builder(3)
+    made["a dense layer"] = b.finish(b.dense(b.input(3, 10), 7))
+    b = Builder(4)
+    made["a pool and a mean"] = b.finish(b.mean(b.pool(b.input(1, 4, 6, 5))))
+    b = Builder(5)
+    x = b.input(1, 3, 4, 5)
+    made["concat, slice, clamp"] = b.finish(b.clamp(b.concat(3, x, b.slice_rows(b.concat(1, x, x), 1, 3))))
+    b = Builder(6)
+    x, y = b.input(1, 5, 4, 3), b.graph.add_input("other", TensorType(I8, (4, 3), OTHER))
+    sums = [b.emit(op(FULL, QUANT, TFLM), x, y) for op in (Add, Sub, Mul)]
+    made["sums and products that broadcast"] = b.finish(*sums)
+    b = Builder(7)
+    same = ((1, 1), (1, 1))
+    made["an average pool with padding"] = b.finish(
+        b.emit(AveragePool2D((3, 3), (2, 2), same, False, FULL, QUANT, TFLM), b.input(2, 5, 6, 3))
+    )
+    b = Builder(8)
+    out = int8_networks.Quant.per_tensor(1 / 256, -128)
+    made["a softmax"] = b.finish(b.emit(Softmax(1, 1.0, out, I8, TFLM), b.input(3, 9)))
+    b = Builder(9)
+    x = b.emit(Transpose((0, 2, 1, 3)), b.input(1, 3, 4, 2))
+    padded = b.emit(Pad((0, 1, 2, 0), (0, 0, 1, 0), 3), x)
+    made["a transpose, a pad, a table"] = b.finish(b.emit(Logistic(out, TFLM), padded))
+    return made
+
+
+@pytest.mark.parametrize("title", layers())
+def test_layers(title: str) -> None:
+    graph = legal(layers()[title])
+    for level in (0, 1):
+        agree(graph, compiled(graph, 4, level))
+
+
+def test_a_real_convolution() -> None:
+    graph = legal(driver.load(CHECKOUT / "examples" / "models" / "digits_int8.tflite").graph)
+    program = compiled(graph, 8, 1)
+    inputs = random_inputs(graph)
+    program.layers = program.layers[:1]
+    (wanted,) = [array for array in _written(program, inputs)]
+    machine = Machine(write(program).decode())
+    machine.run([array.reshape(-1).tolist() for array in inputs])
+    buffer = machine.schedule["buffers"][program.layers[0].target.buffer]
+    assert wanted.tolist() == [machine.get(buffer, i) for i in range(buffer["elements"])]
+
+
+def _written(program: Program, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    seen: list[np.ndarray] = []
+    execute(program, inputs, lambda _, array: seen.append(array))
+    return seen
+
+
+def test_states_live_on() -> None:
+    b = Builder(1)
+    x = b.input(1, 6)
+    before = b.graph.add_state("before", x.type, np.full((1, 6), 3, np.int8))
+    total = b.emit(Add(FULL, QUANT, TFLM), x, before)
+    b.graph.set_state(before, total)
+    graph = legal(b.finish(total, before))
+    program = read(write(compiled(graph, 4, 1)))
+    machine = Machine(write(program).decode())
+    states = memory = None
+    for seed in range(3):
+        inputs = random_inputs(graph, seed)
+        wanted, states = interp.run(graph, inputs, states)
+        ours, memory = run(program, inputs, memory)
+        theirs = machine.run([array.reshape(-1).tolist() for array in inputs])
+        for a, c, d in zip(wanted, ours, theirs, strict=True):
+            np.testing.assert_array_equal(c, a)
+            assert c.reshape(-1).tolist() == d
+
+
+@pytest.mark.parametrize("value", [-(1 << 31), (1 << 31) - 1])
+def test_both_trap_where_a_sum_leaves_int32(value: int) -> None:
+    graph = tiny("input x: i32[4]\nlet y = x + x\noutput y\n")
+    program = compiled(graph, 4, 1)
+    inputs = [np.full(4, value, np.int32)]
+    with pytest.raises(MachineTrap, match="a sum of two operands leaves int32"):
+        execute(program, inputs)
+    with pytest.raises(Trap):
+        Machine(write(program).decode()).run([inputs[0].tolist()])
