@@ -92,6 +92,10 @@ class Artifact:
             self._host.run_layers(self._to_storage(inputs), lambda index, step, arrays: observe(step.name, arrays[0]))
         )
 
+    def high_water(self, inputs: Sequence[Array]) -> list[int]:
+        """Bytes of each memory that a run touches, measured in poisoned memories."""
+        return self._host.high_waters(self._to_storage(inputs))
+
     def high_water_bytes(self, inputs: Sequence[Array]) -> int:
         """Bytes of the arena that a run touches, measured in a poisoned arena."""
         return self._host.high_water_bytes(self._to_storage(inputs))

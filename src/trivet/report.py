@@ -8,6 +8,7 @@ from trivet.analysis.cost import node_macs
 from trivet.core.record import dataclass
 from trivet.driver import Compiled
 from trivet.planning.plan import CALLER, BufferKind, ExecutionPlan
+from trivet.planning.traffic import traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,7 @@ class PlanReport:
     """Bytes and multiply-accumulates of one plan.
 
     `fast_bytes` is the whole arena: activations, rings, scratch, counters, input and output. `lower_bound_bytes` is
-    what no placement of the same buffers can go below.
+    what no placement of the same buffers can go below. `read_bytes` and `written_bytes` are the traffic of slow memory.
     """
 
     fast_bytes: int
@@ -28,6 +29,9 @@ class PlanReport:
     layers: int
     techniques: tuple[str, ...]
     bytes_by_kind: dict[str, int]
+    stages: int = 1
+    read_bytes: int = 0
+    written_bytes: int = 0
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -41,11 +45,15 @@ class PlanReport:
             "fits": True,
             "techniques": list(self.techniques),
             "bytes_by_kind": self.bytes_by_kind,
+            "stages": self.stages,
+            "slow_traffic": {"read_bytes": self.read_bytes, "written_bytes": self.written_bytes},
         }
 
     def summary(self) -> str:
         technique = ", ".join(self.techniques)
-        slow = f", slow {self.slow_bytes:,}" if self.slow_bytes else ""
+        slow = ""
+        if self.slow_bytes:
+            slow = f", slow {self.slow_bytes:,} (reads {self.read_bytes:,}, writes {self.written_bytes:,})"
         return (
             f"fast memory {self.fast_bytes:,} bytes{slow}, flash {self.flash_bytes:,} bytes "
             f"({self.weight_bytes:,} of them weights), {self.layers} layers, {self.macs:,} MACs; {technique}"
@@ -57,6 +65,7 @@ def plan_report(compiled: Compiled) -> PlanReport:
     plan = compiled.plan
     fast = sum(plan.region_bytes(r.name) for r in plan.memories if r.is_fast)
     macs = sum(node_macs(node) for node in compiled.graph.nodes)
+    moved = traffic(plan)
     kinds: Counter[str] = Counter()
     for buffer in plan.buffers:
         kinds[buffer.kind.value] += buffer.size_bytes if buffer.region != CALLER else 0
@@ -71,15 +80,21 @@ def plan_report(compiled: Compiled) -> PlanReport:
         layers=sum(1 for _ in plan.steps()),
         techniques=techniques(plan),
         bytes_by_kind=dict(kinds),
+        stages=len(plan.stages),
+        read_bytes=moved.read_bytes,
+        written_bytes=moved.written_bytes,
     )
 
 
 def bytes_in_use(plan: ExecutionPlan) -> list[int]:
-    """Bytes of live buffers during each stream, overlaps counted once."""
+    """Bytes of live buffers in fast memory during each stream, overlaps counted once."""
     count = sum(len(stage.streams) for stage in plan.stages)
-    held = [b for b in plan.buffers if b.region != CALLER]
+    fast = {region.name for region in plan.regions if region.is_fast}
+    held = [b for b in plan.buffers if b.region in fast]
     loads = [sum(b.size_bytes for b in held if b.birth <= now <= b.death) for now in range(count)]
     for overlap in plan.overlaps:
+        if plan.buffers[overlap.lower].region not in fast:
+            continue
         lower, upper = plan.buffers[overlap.lower], plan.buffers[overlap.upper]
         shared = min(lower.size_bytes, upper.size_bytes, max(0, lower.size_bytes - overlap.distance))
         for now in range(max(lower.birth, upper.birth), min(lower.death, upper.death) + 1):
@@ -96,6 +111,8 @@ def techniques(plan: ExecutionPlan) -> tuple[str, ...]:
         found.append("partial overlap")
     if len(plan.memories) < len(plan.regions):
         found.append("input or output by rows")
+    if any(not region.is_fast for region in plan.memories):
+        found.append(f"slow memory in {len(plan.stages)} stage{'s' if len(plan.stages) > 1 else ''}")
     if any(b.kind is BufferKind.STATE for b in plan.buffers):
         found.append("persistent state")
     return tuple(found) or ("layer by layer",)

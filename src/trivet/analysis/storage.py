@@ -21,13 +21,15 @@ class Sharing:
     """What may share memory beside reshapes: `in_place` results, `parts` of concatenated and sliced tensors.
 
     `keep_inputs`: the graph's inputs hold their contents to the end. `overwriting`: ids of nodes whose result may lie
-    over the first operand although the operator does not say so.
+    over the first operand although the operator does not say so. `slow`: ids of values in another memory than the rest,
+    which share nothing with it.
     """
 
     in_place: bool = True
     parts: bool = True
     keep_inputs: bool = False
     overwriting: frozenset[int] = frozenset()
+    slow: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,8 @@ class _Sharer:
         if math.prod(result.type.shape[:axis]) != 1 or any(v.is_constant or not self._fills(v) for v in node.inputs):
             return
         groups = {id(self._group[id(v)]) for v in (*node.inputs, result)}
+        if not self._in_one_memory(*node.inputs, result):
+            return
         offsets = [0]
         for operand in node.inputs:
             offsets.append(offsets[-1] + operand.type.size_bytes)
@@ -197,6 +201,8 @@ class _Sharer:
         offset = contiguous_offset(op, operand)
         if operand.is_constant or offset is None or offset % VIEW_ALIGNMENT:
             return
+        if not self._in_one_memory(operand, node.output):
+            return
         if self._group[id(node.output)] is self._group[id(operand)] or not self._fills(node.output):
             return
         self._join(node.output, operand, offset)
@@ -206,7 +212,7 @@ class _Sharer:
         """True iff the result of a node of run `index` may be written over `operand`, element by element."""
         result = node.output
         group = self._group[id(operand)]
-        if not self._fills(operand) or group is self._group[id(result)]:
+        if not self._fills(operand) or group is self._group[id(result)] or not self._in_one_memory(operand, result):
             return False
         if any(v is not operand and self._shares(v, operand) for v in node.inputs):
             return False
@@ -238,6 +244,9 @@ class _Sharer:
             offset = self._offset[id(member)]
             if offset < stop and start < offset + member.type.size_bytes:
                 yield member
+
+    def _in_one_memory(self, *values: Value) -> bool:
+        return len({id(value) in self.sharing.slow for value in values}) == 1
 
     def _shares(self, value: Value, operand: Value) -> bool:
         return not value.is_constant and self._group[id(value)] is self._group[id(operand)]

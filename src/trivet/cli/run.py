@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _simulate(arguments)
     artifact = Artifact.read(arguments.artifact)
     inputs = _inputs(artifact, arguments.input, arguments.random)
-    high_water = artifact.high_water_bytes(inputs)
+    high_water = artifact.high_water(inputs)
     artifact.reset()
     outputs = artifact.run(inputs)
     verdicts = _verdicts(artifact, arguments, inputs, outputs)
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     measures = _measures(artifact, inputs, high_water, arguments)
     summary = (
         f"arena {measures['arena_bytes']:,} bytes, high-water mark {measures['high_water_bytes']:,}, "
-        f"{measures['latency_us']} us per inference"
+        f"{_others(artifact, high_water)}{measures['latency_us']} us per inference"
     )
     return _tell(artifact, outputs, measures, summary, verdicts, arguments)
 
@@ -137,17 +137,27 @@ def _inputs(artifact: Artifact | Simulated, given: Sequence[tuple[str | None, st
 
 
 def _measures(
-    artifact: Artifact, inputs: Sequence[Array], high_water: int, arguments: argparse.Namespace
+    artifact: Artifact, inputs: Sequence[Array], high_water: Sequence[int], arguments: argparse.Namespace
 ) -> dict[str, object]:
     measures: dict[str, object] = {
         "arena_bytes": artifact.arena_bytes,
-        "high_water_bytes": high_water,
+        "high_water_bytes": high_water[0],
+        "memories": [
+            {"name": region.name, "bytes": region.size_bytes, "high_water_bytes": touched}
+            for region, touched in zip(artifact.plan.regions, high_water, strict=True)
+        ],
         "latency_us": round(artifact.latency_us(inputs, arguments.repeat), 3),
     }
     if arguments.profile:
         layers = artifact.profile(inputs, max(5, arguments.repeat))
         measures["layers"] = [{"name": t.name, "kernel": t.kernel, "us": t.nanoseconds / 1e3} for t in layers]
     return measures
+
+
+def _others(artifact: Artifact, high_water: Sequence[int]) -> str:
+    """Memories beside the arena."""
+    pairs = zip(artifact.plan.regions[1:], high_water[1:], strict=True)
+    return "".join(f"{r.name} memory {r.size_bytes:,} bytes, high-water mark {touched:,}, " for r, touched in pairs)
 
 
 def _write_arrays(directory: Path, arrays: dict[str, Array]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from itertools import pairwise
 
 from trivet.analysis.liveness import Lifetime, Runs
 from trivet.analysis.storage import Sharing, Storage, StorageMap, share_storage
@@ -48,12 +49,21 @@ class RowStream:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A choice of streams: runs of nodes in order, what shares memory, and the runs that execute row by row."""
+    """A choice of streams: runs of nodes in order, what shares memory, and the runs that execute row by row.
+
+    `stages` are ids of nodes with whose run a stage starts, beside the first; `slow` ids of values in slow memory.
+    """
 
     graph: Graph
     runs: Runs
     shared: StorageMap
     row_streams: dict[int, RowStream] = field(default_factory=dict)
+    stages: frozenset[int] = frozenset()
+    slow: frozenset[int] = frozenset()
+
+    def in_stages(self, stages: frozenset[int], slow: frozenset[int]) -> Layout:
+        """The same with slow memory."""
+        return replace(self, stages=stages, slow=slow)
 
 
 def whole_tensors(graph: Graph, runs: Runs, sharing: Sharing) -> Layout:
@@ -61,16 +71,18 @@ def whole_tensors(graph: Graph, runs: Runs, sharing: Sharing) -> Layout:
     return Layout(graph, runs, share_storage(graph, runs, sharing))
 
 
-def build_plan(layout: Layout, needs: KernelNeeds, region: Region, solve: Solver) -> ExecutionPlan:
-    """The plan of a layout with addresses from `solve`; it may exceed the region, which callers check."""
-    return _Builder(layout, needs, region).build(solve)
+def build_plan(
+    layout: Layout, needs: KernelNeeds, region: Region, solve: Solver, slow: Region | None = None
+) -> ExecutionPlan:
+    """The plan of a layout with addresses from `solve`; it may exceed its regions, which callers check."""
+    return _Builder(layout, needs, region, slow).build(solve)
 
 
 class _Builder:
     """Collects buffers and streams in order of execution."""
 
-    def __init__(self, layout: Layout, needs: KernelNeeds, region: Region) -> None:
-        self.layout, self.needs, self.region = layout, needs, region
+    def __init__(self, layout: Layout, needs: KernelNeeds, region: Region, slow: Region | None) -> None:
+        self.layout, self.needs, self.region, self.slow = layout, needs, region, slow
         self.buffers: list[Buffer] = []
         self.streams: list[Stream] = []
         self.working = [tuple(node for node in run if id(node) not in layout.shared.idle) for run in layout.runs]
@@ -85,17 +97,25 @@ class _Builder:
                 rows = self.layout.row_streams.get(index)
                 self.streams.append(self._whole(steps) if rows is None else self._by_rows(rows))
         constants = self._constant_outputs()
-        problem = self._problem()
-        placement = solve(problem)
-        buffers = tuple(
-            buffer if buffer.region == CALLER else replace(buffer, region=spot.region, offset=spot.offset)
-            for buffer, spot in zip(self.buffers, placement.spots, strict=True)
-        )
+        overlaps = self._overlaps()
+        regions = (self.region,) if self.slow is None else (self.region, self.slow)
+        for region in regions:
+            self._place(region, overlaps, solve)
         views = {id(value): self._view(value) for s in self.layout.shared.storages for value in s.values} | constants
-        stage = Stage(tuple(self.streams), stores=self._state_transfers(views))
-        graph = self.layout.graph
+        stages = self._stages(self._state_transfers(views))
         callers = (Region(CALLER, None, 1, is_fast=False),) if self.callers_bytes else ()
-        return ExecutionPlan(graph, (stage,), buffers, views, (self.region, *callers), problem.overlaps)
+        return ExecutionPlan(self.layout.graph, stages, tuple(self.buffers), views, (*regions, *callers), overlaps)
+
+    def _stages(self, stores: tuple[Transfer, ...]) -> tuple[Stage, ...]:
+        """The streams, cut where the layout says so; what goes to its place goes in the end."""
+        cuts = [
+            index
+            for index, stream in enumerate(self.streams)
+            if index and any(id(step.node) in self.layout.stages for step in stream.steps)
+        ]
+        bounds = [0, *cuts, len(self.streams)]
+        stages = [Stage(tuple(self.streams[start:stop])) for start, stop in pairwise(bounds)]
+        return (*stages[:-1], replace(stages[-1], stores=stores))
 
     def _constant_outputs(self) -> dict[int, View]:
         """Places of outputs that are constants, which are filled in when everything else has run."""
@@ -107,16 +127,26 @@ class _Builder:
             rows, size = Rows.of(value.type), value.type.size_bytes
             alignment = max(self.region.alignment, value.type.dtype.bits // 8)
             views[id(value)] = View(len(self.buffers), 0, rows.row_bytes, rows.height, rows.height)
-            self.buffers.append(Buffer(value.name, BufferKind.OUTPUT, size, alignment, last, last, self.region.name, 0))
+            region = (self.slow or self.region).name
+            self.buffers.append(Buffer(value.name, BufferKind.OUTPUT, size, alignment, last, last, region, 0))
         return views
 
-    def _problem(self) -> Problem:
-        sizes = [0 if b.region == CALLER else b.size_bytes for b in self.buffers]
+    def _overlaps(self) -> tuple[Overlap, ...]:
+        """What the streams allow, as far as both buffers are in one memory."""
+        found = (o for rows in self.layout.row_streams.values() for o in rows.overlaps)
+        return tuple(o for o in found if self.buffers[o.lower].region == self.buffers[o.upper].region)
+
+    def _place(self, region: Region, overlaps: tuple[Overlap, ...], solve: Solver) -> None:
+        """Give the buffers of a region their offsets; those of others take no bytes in the problem."""
+        mine = [buffer.region == region.name for buffer in self.buffers]
         blocks = tuple(
-            Block(b.name, size, b.birth, b.death, b.alignment) for b, size in zip(self.buffers, sizes, strict=True)
+            Block(b.name, b.size_bytes if is_here else 0, b.birth, b.death, b.alignment)
+            for b, is_here in zip(self.buffers, mine, strict=True)
         )
-        overlaps = tuple(o for rows in self.layout.row_streams.values() for o in rows.overlaps)
-        return Problem(blocks, (self.region,), overlaps)
+        placement = solve(Problem(blocks, (region,), tuple(o for o in overlaps if mine[o.lower])))
+        for index, spot in enumerate(placement.spots):
+            if mine[index]:
+                self.buffers[index] = replace(self.buffers[index], offset=spot.offset)
 
     def _storage_buffer(self, number: int, storage: Storage) -> Buffer:
         life = self._in_streams(storage.lifetime)
@@ -130,6 +160,8 @@ class _Builder:
         if storage.held_bytes == 0 and size:
             region, alignment, offset = CALLER, 1, self.callers_bytes
             self.callers_bytes += size
+        elif self.slow is not None and any(id(value) in self.layout.slow for value in storage.values):
+            region = self.slow.name
         return Buffer(storage.values[0].name, kind, size, alignment, life.birth, life.death, region, offset)
 
     def _depth(self, number: int) -> int | None:

@@ -17,6 +17,9 @@ from trivet.ir.graph import Graph, Node, Value
 FAST = "fast"
 """The name of the region that holds everything when there is one memory."""
 
+SLOW = "slow"
+"""The name of the memory beside it that holds inputs and outputs, and what does not fit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Region:

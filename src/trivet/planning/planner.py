@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from trivet.analysis.liveness import layer_by_layer
 from trivet.analysis.storage import Sharing
 from trivet.core.late import late
-from trivet.errors import CompileError, DoesNotFit
+from trivet.errors import DoesNotFit
 from trivet.ir.graph import Graph, Node
 from trivet.planning.layout import Layout, Solver, build_plan, whole_tensors
 from trivet.planning.options import Objective, PlanOptions
@@ -17,9 +17,9 @@ from trivet.planning.plan import CALLER, FAST, ExecutionPlan, KernelNeeds, Regio
 from trivet.planning.validate import violations
 
 if TYPE_CHECKING:
-    from trivet.planning import streaming
+    from trivet.planning import staging, streaming
 else:
-    streaming = late("trivet.planning.streaming")
+    staging, streaming = late("trivet.planning.staging"), late("trivet.planning.streaming")
 
 BLAMED = 3
 """Operators that a refusal names."""
@@ -34,12 +34,13 @@ def plan(
 ) -> ExecutionPlan:
     """A plan whose buffers, inputs and outputs included, take at most `fast_bytes` (None: as few as layers allow).
 
+    With `slow_bytes`, inputs and outputs are in a slow memory of that size, and so is what does not fit elsewhere.
+
     Raises: DoesNotFit, with the bytes missing, the operators to blame and what would help.
     """
     options = options or PlanOptions()
-    if slow_bytes is not None:
-        raise CompileError("plans with a slow memory are not made yet", hint="leave out the slow memory")
-    best = _Planner(graph, needs, options, fast_bytes).best()
+    planner = _Planner(graph, needs, options, fast_bytes)
+    best = planner.best() if slow_bytes is None else planner.staged(slow_bytes)
     problems = violations(best)
     assert not problems, f"the planner made an invalid plan: {problems}"
     if fast_bytes is not None and best.region_bytes(FAST) > fast_bytes:
@@ -70,6 +71,15 @@ class _Planner:
             if self.options.objective is Objective.SPEED and self._fits(smallest):
                 break
         return smallest
+
+    def staged(self, slow_bytes: int) -> ExecutionPlan:
+        """The plan with least traffic.
+
+        Raises: DoesNotFit.
+        """
+        total = _size(self._smallest_of(self._layer_wise()))
+        budgets = self.fast_bytes, slow_bytes
+        return staging.staged(self.graph, self.orders, self.needs, self.options, budgets, total)
 
     def _fits(self, plan: ExecutionPlan) -> bool:
         return self.fast_bytes is None or _size(plan) <= self.fast_bytes

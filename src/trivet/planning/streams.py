@@ -80,8 +80,15 @@ class StreamModel:
     """A graph in a fixed order, ready for the pricing of ranges."""
 
     def __init__(
-        self, graph: Graph, nodes: Sequence[Node], needs: KernelNeeds, alignment: int, keep_inputs: bool
+        self,
+        graph: Graph,
+        nodes: Sequence[Node],
+        needs: KernelNeeds,
+        alignment: int,
+        keep_inputs: bool,
+        slow: frozenset[int] = frozenset(),
     ) -> None:
+        self.slow = slow
         self.graph, self.nodes, self.needs, self.alignment = graph, tuple(nodes), needs, alignment
         self.overwriting = frozenset(id(node) for node in nodes if needs.overwrites(node))
         sharing = Sharing(in_place=False, parts=False, keep_inputs=keep_inputs)
@@ -285,7 +292,8 @@ class StreamModel:
         for value in overwritable(node, self.overwriting):
             storage = self._storage(value)
             others = {self._storage(v) for v in node.inputs if v is not value and not v.is_constant}
-            if storage not in others and not self._is_state(storage):
+            is_apart = (id(value) in self.slow) != (id(node.output) in self.slow)
+            if storage not in others and not self._is_state(storage) and not is_apart:
                 found.append(storage)
         return tuple(found)
 

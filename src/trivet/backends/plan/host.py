@@ -195,9 +195,9 @@ class HostModel:
                 memory[:] = poison
             self._bind()
             self.run(inputs)
-            for index, memory in enumerate(self.memories):
-                changed = np.flatnonzero(memory != poison)
-                highest[index] = max(highest[index], int(changed[-1]) + 1 if changed.size else 0)
+            for region, memory in enumerate(self.memories):
+                changed = np.flatnonzero(memory[: self.plan.regions[region].size_bytes] != poison)
+                highest[region] = max(highest[region], int(changed[-1]) + 1 if changed.size else 0)
         return highest
 
     @property
