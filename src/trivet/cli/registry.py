@@ -26,7 +26,11 @@ COMMANDS = (
     Command("run", "trivet.cli.run", "run an artifact, and compare it with the oracle and the reference runtimes"),
     Command("opt", "trivet.cli.opt", "run the graph pipeline alone and print the IR"),
     Command("inspect", "trivet.cli.inspect", "show what a model or an artifact holds"),
-    Command("verify", "trivet.cli.verify", "compile and run a model in every applicable way and compare all results"),
+    Command(
+        "verify",
+        "trivet.cli.verify",
+        "compile and run a model in every way and compare all results, or prove a plan",
+    ),
     Command("bench", "trivet.cli.bench", "measure latency and memory per layer"),
     Command("ops", "trivet.cli.ops", "list operators, or show one: meaning, converters, kernels"),
     Command("targets", "trivet.cli.targets", "list targets, or show one"),

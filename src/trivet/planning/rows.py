@@ -103,8 +103,8 @@ def row_edge(node: Node, operand: int) -> Edge:
     """The rows of an operand that a row of the result needs (of an accumulation: that a firing takes)."""
     value: Value = node.inputs[operand]
     height = Rows.of(value.type).height
-    if value.type.rank != 4 or node.output.type.rank != 4:
-        if value.type.rank == 4 and reduces_rows(node) and operand == 0:
+    if value.type.rank != 4 or any(result.type.rank != 4 for result in node.outputs) or len(node.outputs) != 1:
+        if value.type.rank == 4 and len(node.outputs) == 1 and reduces_rows(node) and operand == 0:
             return Edge(operand, None, height)
         return Edge(operand, None, height, stride=0, taps=height)
     return _from_rule(node.op.access(node.input_types)[operand][ROW_AXIS], operand, height)

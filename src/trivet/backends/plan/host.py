@@ -23,6 +23,8 @@ _BUILD = "build it with `make lib`"
 _STOPPED = 23
 _NOT_ACCEPTED = 25
 _POISONS = (0xA5, 0x5A)
+_GUARD_BYTES = 4096
+"""Memory behind each region, so that a run which uses more than the plan says is measured."""
 
 Bytes = npt.NDArray[np.uint8]
 LayerObserver = Callable[[int, StepInfo, list[Array]], None]
@@ -116,7 +118,7 @@ class HostModel:
         self._model = aligned(self._library.trivet_host_model_bytes(), f.ALIGNMENT)
         self._check(self._library.trivet_open(self._pointer, _address(self._plan), ctypes.c_size_t(len(data))))
         self.plan: PlanInfo = read(data)
-        self.memories = [aligned(region.size_bytes, region.alignment) for region in self.plan.regions]
+        self.memories = [aligned(r.size_bytes + _GUARD_BYTES, r.alignment) for r in self.plan.regions]
         self._bind()
 
     @property

@@ -13,13 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from trivet.core.late import late
 from trivet.core.record import dataclass
 from trivet.planning.memory.first_fit import FirstFit
 from trivet.planning.memory.hill_climb import hill_climb
-from trivet.planning.memory.native import NativeSearch, is_available
-from trivet.planning.memory.portfolio import search
 from trivet.planning.memory.problem import Placement, Problem, Spot, lower_bound, overlap_gain
+
+if TYPE_CHECKING:
+    from trivet.planning.memory import native, portfolio
+else:
+    native = late("trivet.planning.memory.native")
+    portfolio = late("trivet.planning.memory.portfolio")
 
 NODE_LIMIT = 2_000
 """Placements of one block that the search in Python may try in total; a fixed number, so that the answer never depends
@@ -66,7 +72,7 @@ def solve(problem: Problem, node_limit: int | None = None, in_c: bool = True) ->
         return best
     clipped = replace(problem, overlaps=tuple(replace(o, distance=max(o.distance, 0)) for o in problem.overlaps))
     is_complete = clipped.overlaps == problem.overlaps
-    if in_c and is_available(problem):
+    if in_c and native.is_available(problem):
         return _solve_natively(clipped, best, is_complete, node_limit or NATIVE_NODE_LIMIT)
     if any(block.fixed is not None for block in problem.blocks):
         return best
@@ -91,11 +97,11 @@ def _solve_natively(problem: Problem, best: Solution, is_complete: bool, node_li
 
     What a search neither finds nor excludes is taken to be impossible, but not proved to be.
     """
-    native, region = NativeSearch(problem), problem.regions[0].name
+    prepared, region = native.NativeSearch(problem), problem.regions[0].name
     left, proved, low = node_limit, best.lower_bound, best.lower_bound
     capacity = low
     while left > 0 and low < best.peak_bytes:
-        found = search(native, capacity, max(1, left // SHARES))
+        found = portfolio.search(prepared, capacity, max(1, left // SHARES))
         left -= max(1, found.nodes)
         if found.placement is not None:
             best = Solution(found.placement, found.placement.peak(problem, region), proved)
