@@ -70,7 +70,7 @@ static void store(uint32_t mode, const parameters *p, const float *x, uint8_t *y
 }
 
 trivet_status trivet_dynamic_quantize_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_dynamic_quantize_record *p = call->params;
+    const trivet_dynamic_quantize_record *p = (const trivet_dynamic_quantize_record *)call->params;
     const float *x = (const float *)(const void *)call->inputs[0].data;
     uint8_t *y = call->outputs[0].data;
     float *scales = (float *)(void *)call->outputs[1].data;
@@ -90,7 +90,7 @@ trivet_status trivet_dynamic_quantize_run(const trivet_call *call, uint32_t row,
 }
 
 trivet_status trivet_dynamic_quantize_check(const trivet_check *check) {
-    const trivet_dynamic_quantize_record *p = check->params;
+    const trivet_dynamic_quantize_record *p = (const trivet_dynamic_quantize_record *)check->params;
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 3 && !check->accumulates && check->images == 1);
     TRIVET_REQUIRE(p->mode < MODE_COUNT && p->groups >= 1 && p->elements >= 1);
     TRIVET_REQUIRE(check->inputs[0].dtype == TRIVET_F32 && trivet_same_shape(&check->inputs[0], &check->outputs[0]));

@@ -69,7 +69,7 @@ static bool is_zero_point(int32_t zero, uint32_t is_unsigned) {
 }
 
 trivet_status trivet_integer_conv_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_integer_conv_record *p = call->params;
+    const trivet_integer_conv_record *p = (const trivet_integer_conv_record *)call->params;
     job j = {p, (const int8_t *)trivet_blob_data(call->constants, &p->weights),
              (const int32_t *)(const void *)trivet_blob_data(call->constants, &p->weight_zeros), &call->inputs[0], 0,
              p->in_channels / p->groups, p->out_channels / p->groups};
@@ -106,7 +106,7 @@ static bool shapes_are_sound(const trivet_integer_conv_record *p, const trivet_t
 }
 
 trivet_status trivet_integer_conv_check(const trivet_check *check) {
-    const trivet_integer_conv_record *p = check->params;
+    const trivet_integer_conv_record *p = (const trivet_integer_conv_record *)check->params;
     TRIVET_REQUIRE(check->output_count == 1 && !check->accumulates);
     TRIVET_REQUIRE(check->input_count == (p->zero_operand != 0 ? 2u : 1u));
     TRIVET_REQUIRE(shapes_are_sound(p, &check->inputs[0], &check->outputs[0]));

@@ -86,7 +86,7 @@ static double target_of(const forest *f, uint32_t aggregate, const uint8_t *row,
 }
 
 trivet_status trivet_tree_ensemble_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_tree_ensemble_record *p = call->params;
+    const trivet_tree_ensemble_record *p = (const trivet_tree_ensemble_record *)call->params;
     const forest f = forest_of(p, call->constants);
     const uint32_t bytes = f.is_double ? 8 : 4, count = call->inputs[0].row_bytes / bytes / p->columns;
     (void)row, (void)rows;
@@ -142,7 +142,7 @@ static bool leaves_are_sound(const forest *f, uint32_t target_count) {
 }
 
 trivet_status trivet_tree_ensemble_check(const trivet_check *check) {
-    const trivet_tree_ensemble_record *p = check->params;
+    const trivet_tree_ensemble_record *p = (const trivet_tree_ensemble_record *)check->params;
     const forest f = forest_of(p, check->constants);
     const uint32_t bytes = f.is_double ? 8 : 4, dtype = f.is_double ? TRIVET_F64 : TRIVET_F32;
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates && check->images == 1);
