@@ -11,10 +11,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from trivet.core.version import __version__
+
 if TYPE_CHECKING:
     from trivet.api import Analysis, Artifact, Settings, analyze, compile, load
-
-__version__ = "0.1.0"
 
 __all__ = ["Analysis", "Artifact", "Settings", "__version__", "analyze", "compile", "load"]
 

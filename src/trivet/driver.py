@@ -33,6 +33,7 @@ from trivet.planning.planner import plan as make_plan
 
 if TYPE_CHECKING:
     from trivet.backends import target as machines
+    from trivet.backends.module import host as modules
     from trivet.backends.target import Backend, Emitted, Machine, Runnable, RunOptions
     from trivet.ir.text import parser
     from trivet.passes import bisect as bisecting
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from trivet.planning.memories import Memories
 else:
     machines = late("trivet.backends.target")
+    modules = late("trivet.backends.module.host")
     parser = late("trivet.ir.text.parser")
     bisecting = late("trivet.passes.bisect")
     stages = late("trivet.passes.stages")
@@ -58,6 +60,9 @@ FRONTENDS = {
 
 ACCELERATORS: dict[str, str] = {"tpu": "trivet.backends.tpu.target", "gpu": "trivet.backends.gpu.target"}
 """Machines other than the C runtime; the module is imported when one is asked for, and has a `BACKEND`."""
+
+MODULE_ARCHIVES = (".zip", ".pack")
+"""C modules that are no folders."""
 
 ARTIFACTS: dict[str, str] = {".json": "tpu", ".tgpu": "gpu"}
 """Which accelerator runs the artifacts of a suffix; the longest that ends a file's name decides. The first suffix of
@@ -260,6 +265,11 @@ def build_for_machine(loaded: Loaded, settings: Settings, instruments: Sequence[
     return emit(loaded.graph, configured, settings, instruments)
 
 
+def is_module(path: Path) -> bool:
+    """True iff a path is that of a C module: a folder or an archive."""
+    return path.suffix in MODULE_ARCHIVES or path.is_dir()
+
+
 def accelerator_of(path: Path) -> str | None:
     """Which of `ACCELERATORS` runs the artifact, None where it is none of theirs."""
     suffixes = [suffix for suffix in ARTIFACTS if path.name.endswith(suffix)]
@@ -267,10 +277,12 @@ def accelerator_of(path: Path) -> str | None:
 
 
 def read_artifact(path: Path, options: RunOptions) -> Runnable:
-    """An accelerator's artifact, ready to run; `accelerator_of` knows it.
+    """An accelerator's artifact, which `accelerator_of` knows, or a C module, ready to run.
 
     Raises: InvalidModel.
     """
+    if is_module(path):
+        return modules.HostModule(path)
     name = accelerator_of(path)
     assert name is not None, f"{path} is no accelerator's"
     return backend(name).read(path, options)

@@ -1,4 +1,4 @@
-"""An accelerator's artifact as a user runs it: arrays in the model's own axis order, on the machine's simulator."""
+"""An artifact that is no plan as a user runs it: an accelerator's on its simulator, a C module on this machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trivet.passes.traces import random_array
 
 
 class Simulated:
-    """An artifact for one of the accelerators.
+    """An artifact for one of the accelerators, or a C module.
 
     Raises: InvalidModel where the file is none.
     """

@@ -9,14 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trivet import driver
-from trivet.cli.options import UsageError, add_budgets, add_model, add_output_style, add_passes, note, print_json
+from trivet.cli.options import (
+    UsageError,
+    add_budgets,
+    add_model,
+    add_module,
+    add_output_style,
+    add_passes,
+    note,
+    print_json,
+)
 from trivet.cli.settings import pass_instruments, settings_from
 from trivet.core.late import late
 from trivet.report import plan_report
 
 if TYPE_CHECKING:
+    from trivet.cli import module
     from trivet.ir.text import printer
 else:
+    module = late("trivet.cli.module")
     printer = late("trivet.ir.text.printer")
 
 SUFFIXES = (".tgrs", ".tir", *driver.ARTIFACTS)
@@ -30,15 +41,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=Path,
         metavar="OUT",
-        help=f"the artifact: .tgrs plan, .tir IR{_accelerators()}; a directory when several models are given",
+        help=f"the artifact: .tgrs plan, a folder, .zip or .pack C module, .tir IR{_accelerators()}; a directory that "
+        "exists when several models are given",
     )
     add_budgets(parser)
+    add_module(parser)
     add_passes(parser)
     add_output_style(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     settings = settings_from(arguments)
+    if len(arguments.model) == 1 and _is_module(arguments.output):
+        return module.compile_module(Path(arguments.model[0]), settings, arguments)
     targets = _outputs([Path(m) for m in arguments.model], arguments.output, _suffix(settings))
     figures = []
     for model, output in targets:
@@ -49,6 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(figures[0] if len(figures) == 1 else figures)
     return 0
+
+
+def _is_module(output: Path) -> bool:
+    return output.suffix in ("", *driver.MODULE_ARCHIVES) or _is_directory(output)
 
 
 def _accelerators() -> str:
@@ -62,7 +81,7 @@ def _suffix(settings: driver.Settings) -> str:
 
 def _outputs(models: list[Path], output: Path, suffix: str) -> list[tuple[Path, Path]]:
     is_directory = _is_directory(output)
-    if len(models) > 1 or is_directory:
+    if len(models) > 1:
         if not is_directory:
             raise UsageError(f"{len(models)} models need -o to be a directory that exists, {output} is none")
         names = [output / f"{model.stem}{suffix}" for model in models]

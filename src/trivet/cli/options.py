@@ -232,6 +232,36 @@ def add_budgets(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--preserve-input", action="store_true", help="never overwrite the input buffer")
 
 
+EXPORTS = ("cmake", "zephyr", "esp-idf", "arduino", "platformio", "rust", "cmsis-pack")
+
+
+def add_module(parser: argparse.ArgumentParser) -> None:
+    """What a C module is like."""
+    group = parser.add_argument_group("C modules")
+    group.add_argument("--prefix", metavar="NAME", help="begins every C name (default: from the model's file name)")
+    group.add_argument(
+        "--style",
+        choices=("code", "plan"),
+        default="code",
+        help="code: the schedule is C (default); plan: the plan is data, and may be replaced in the field",
+    )
+    group.add_argument(
+        "--schedule",
+        choices=("static", "table"),
+        default="static",
+        help="static: straight calls and loops (default); table: a table that a loop walks, with a callback",
+    )
+    group.add_argument(
+        "--memory",
+        choices=("static", "caller"),
+        default="static",
+        help="who owns the network's memory (default static)",
+    )
+    group.add_argument("--export", choices=EXPORTS, help="kind of build files (default cmake; .pack: cmsis-pack)")
+    group.add_argument("--with-test", action="store_true", help="add a main program that compares with the oracle")
+    group.add_argument("--force", action="store_true", help="replace an output that is there already")
+
+
 def add_output_style(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     add_verbosity(parser)

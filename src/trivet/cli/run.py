@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if driver.accelerator_of(arguments.artifact) is not None:
+    if driver.accelerator_of(arguments.artifact) is not None or driver.is_module(arguments.artifact):
         return _simulate(arguments)
     artifact = Artifact.read(arguments.artifact)
     inputs = _inputs(artifact, arguments.input, arguments.random)

@@ -62,6 +62,7 @@ class StepInfo:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     params: Row
+    scratch_offset: int | None
     scratch_bytes: int
     images: int
     firings: int
@@ -91,6 +92,14 @@ class RegionInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class StateInfo:
+    """What survives a run: its tensor, and where in the constants its initial bytes are."""
+
+    tensor: int
+    initial: int
+
+
+@dataclass(frozen=True, slots=True)
 class PlanInfo:
     """Everything in a plan file, with indices into these tuples; `streams` and `stages` are ranges."""
 
@@ -103,7 +112,8 @@ class PlanInfo:
     stages: tuple[range, ...]
     inputs: tuple[PortInfo, ...]
     outputs: tuple[PortInfo, ...]
-    states: tuple[int, ...]
+    states: tuple[StateInfo, ...]
+    constants: bytes
 
 
 def read_file(path: Path) -> PlanInfo:
@@ -173,8 +183,13 @@ class _Reader:
             stages=tuple(_range(row, "first_stream", "stream_count") for row in self.rows["stages"]),
             inputs=tuple(self.port(row, tensors) for row in self.rows["inputs"]),
             outputs=tuple(self.port(row, tensors) for row in self.rows["outputs"]),
-            states=tuple(_int(row, "tensor") for row in self.rows["states"]),
+            states=tuple(StateInfo(_int(r, "tensor"), _int(r, "initial")) for r in self.rows["states"]),
+            constants=self.bytes("constants"),
         )
+
+    def bytes(self, section: str) -> bytes:
+        start, size = self.places[section]
+        return self.data[start : start + size]
 
     def name(self, offset: int) -> str:
         start, size = self.places["names"]
@@ -214,6 +229,7 @@ class _Reader:
             inputs=tuple(operands[:inputs]),
             outputs=tuple(operands[inputs:]),
             params=self.params(kernel, _int(row, "params")) if kernel else {},
+            scratch_offset=None if _int(row, "scratch_offset") == f.NONE else _int(row, "scratch_offset"),
             scratch_bytes=_int(row, "scratch_bytes"),
             images=_int(row, "images"),
             firings=_int(row, "firings"),

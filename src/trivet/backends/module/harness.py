@@ -1,0 +1,115 @@
+"""A main program that runs a module on inputs whose outputs the oracle knows, and compares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trivet.backends.module.options import Memory, ModuleOptions
+from trivet.backends.plan.reader import PlanInfo
+from trivet.core.record import dataclass
+from trivet.ir.op import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Inputs of one run and what it must give, in storage order; `tolerance` is relative, for floats."""
+
+    inputs: Sequence[Array]
+    outputs: Sequence[Array]
+    tolerance: float = 1e-5
+
+
+def test_program(plan: PlanInfo, options: ModuleOptions, samples: Sequence[Sample]) -> str:
+    """`<prefix>_test.c`: prints one line for each run, and returns the number of failures."""
+    p, upper = options.prefix, options.prefix.upper()
+    arrays, runs = [], []
+    for number, sample in enumerate(samples):
+        for kind, values in (("input", sample.inputs), ("output", sample.outputs)):
+            for index, array in enumerate(values):
+                arrays.append(_array(f"{kind}_{number}_{index}", array))
+        runs.append(_run(number, sample, p))
+    memory = bind = ""
+    if options.memory is Memory.CALLER:
+        for index, region in enumerate(plan.regions):
+            name = f"{upper}_{region.name.upper()}"
+            memory += f"static uint8_t memory_{index}[{name}_BYTES + {name}_ALIGNMENT];\n"
+            bind += (
+                f"    failures += {p}_bind_region(&network, {index}, "
+                f"memory_{index} + (0u - (uintptr_t)memory_{index}) % {name}_ALIGNMENT, {name}_BYTES) != {upper}_OK;\n"
+            )
+        bind += f"    failures += {p}_reset(&network) != {upper}_OK;\n"
+    return f"""\
+/* Compares what the module computes with what it must. TEST_PRINT may be defined to another printf. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "{p}.h"
+
+#ifndef TEST_PRINT
+#define TEST_PRINT printf
+#endif
+
+{"".join(arrays)}
+{memory}static {p}_context network;
+
+/* Elements that differ from what they must be; for floats by more than `tolerance` times the largest. */
+static unsigned differing(const void *actual, const void *expected, size_t bytes) {{
+    unsigned count = 0;
+    for (size_t i = 0; i < bytes; i++) {{
+        count += ((const uint8_t *)actual)[i] != ((const uint8_t *)expected)[i];
+    }}
+    return count;
+}}
+
+static unsigned far(const void *actual, const void *expected, size_t bytes, float tolerance) {{
+    float largest = 1e-30f;
+    unsigned count = 0;
+    for (size_t i = 0; i < bytes / sizeof(float); i++) {{
+        float want;
+        memcpy(&want, (const uint8_t *)expected + i * sizeof want, sizeof want);
+        largest = isfinite(want) && fabsf(want) > largest ? fabsf(want) : largest;
+    }}
+    for (size_t i = 0; i < bytes / sizeof(float); i++) {{
+        float want, have;
+        memcpy(&want, (const uint8_t *)expected + i * sizeof want, sizeof want);
+        memcpy(&have, (const uint8_t *)actual + i * sizeof have, sizeof have);
+        count += !(fabsf(want - have) <= tolerance * largest) && memcmp(&want, &have, sizeof want) != 0;
+    }}
+    return count;
+}}
+
+int main(void) {{
+    int failures = 0;
+    unsigned wrong;
+    (void)differing;
+    (void)far;
+    failures += {p}_init(&network) != {upper}_OK;
+{bind}{"".join(runs)}    TEST_PRINT(failures == 0 ? "passed\\n" : "FAILED\\n");
+    return failures;
+}}
+"""
+
+
+def _array(name: str, array: Array) -> str:
+    data = array.tobytes()
+    lines = [",".join(str(byte) for byte in data[i : i + 24]) + "," for i in range(0, len(data), 24)]
+    return f"static const uint8_t {name}[] = {{\n{chr(10).join(lines)}\n}};\n"
+
+
+def _run(number: int, sample: Sample, p: str) -> str:
+    lines = []
+    for index in range(len(sample.inputs)):
+        source = f"input_{number}_{index}"
+        lines.append(f"    memcpy({p}_input(&network, {index}), {source}, sizeof {source});")
+    lines.append(f"    failures += {p}_run(&network) != {p.upper()}_OK;")
+    for index, array in enumerate(sample.outputs):
+        expected = f"output_{number}_{index}"
+        actual = f"{p}_output(&network, {index}), {expected}, sizeof {expected}"
+        if array.dtype.name == "float32":
+            lines.append(f"    wrong = far({actual}, {sample.tolerance!r}f);")
+        else:
+            lines.append(f"    wrong = differing({actual});")
+        lines.append(f'    TEST_PRINT("run {number}, output {index}: %u of {array.size} differ\\n", wrong);')
+        lines.append("    failures += wrong != 0;")
+    return "\n".join(lines) + "\n"

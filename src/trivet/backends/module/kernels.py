@@ -1,0 +1,73 @@
+"""The kernels of a module: a header that its model includes, and one source file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from trivet.backends.module.amalgamate import Amalgamation, Library, kernel_library
+from trivet.backends.module.header import KERNELS_VERSION
+from trivet.backends.module.names import namespaced
+from trivet.backends.module.options import ModuleOptions
+from trivet.core.version import __version__
+
+_library = cache(kernel_library)
+
+
+def kernel_files(kernels: Sequence[str], options: ModuleOptions) -> dict[str, str]:
+    """`<prefix>_kernels.h` and `<prefix>_kernels.c` with everything that `kernels` need."""
+    taken = take(_library(), kernels)
+    prototypes = "\n".join(
+        f"trivet_status trivet_{name}_run(const trivet_call *call, uint32_t row, uint32_t rows);" for name in kernels
+    )
+    header = f"""
+/* What layers and kernels agree on, from Trivet {__version__}. Apache-2.0. */
+#ifndef TRIVET_KERNELS_H
+#define TRIVET_KERNELS_H
+
+#include "PREFIX.h"
+
+{chr(10).join(f"#include {name}" for name in ("<math.h>", *taken.system) if name != "<math.h>" or _needs_math(taken))}
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+#define TRIVET_KERNELS_INTERFACE {KERNELS_VERSION}
+
+{taken.interface}
+
+{prototypes}
+
+extern const uint32_t trivet_constants[];
+
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+    source = f"""
+/* Kernels, from Trivet {__version__}: of its runtime what this module needs. Apache-2.0. */
+#include "PREFIX_kernels.h"
+
+{taken.implementation}
+"""
+    p = options.prefix
+    return {
+        f"{p}_kernels.h": namespaced(header.lstrip("\n"), p).replace("PREFIX", p),
+        f"{p}_kernels.c": namespaced(source.lstrip("\n"), p).replace("PREFIX", p),
+    }
+
+
+def take(library: Library, kernels: Sequence[str]) -> Amalgamation:
+    """What the kernels, and the layers that call them, need."""
+    return library.take([*(f"trivet_{name}_run" for name in kernels), *_records(kernels), "trivet_call", "trivet_view"])
+
+
+def _records(kernels: Sequence[str]) -> list[str]:
+    return [f"trivet_{name}_record" for name in kernels]
+
+
+def _needs_math(taken: Amalgamation) -> bool:
+    return "<math.h>" in taken.system or "HUGE_VALF" in taken.interface

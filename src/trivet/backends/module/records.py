@@ -1,0 +1,96 @@
+"""What stands beside the C of a module for machines: decisions, memory, and how it was made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+from trivet.backends.module.header import KERNELS_VERSION
+from trivet.backends.module.options import ModuleOptions
+from trivet.backends.plan.format import VERSION
+from trivet.backends.plan.kernels.table import KERNELS
+from trivet.backends.plan.reader import PlanInfo, PortInfo
+from trivet.core.version import __version__
+from trivet.ir.graph import Graph
+from trivet.planning.plan import ExecutionPlan
+
+
+def plan_record(info: PlanInfo, graph: Graph, options: ModuleOptions, name: str) -> bytes:
+    """`plan.json`: interface, layers, and which kernel was chosen for each operator before which others."""
+    return _json(
+        {
+            "name": name,
+            "prefix": options.prefix,
+            "style": options.style.value,
+            "schedule": options.schedule.value,
+            "memory": options.memory.value,
+            "inputs": [_port(port) for port in info.inputs],
+            "outputs": [_port(port) for port in info.outputs],
+            "regions": [{"name": r.name, "bytes": r.size_bytes, "alignment": r.alignment} for r in info.regions],
+            "layers": [{"name": step.name, "kernel": step.kernel, "firings": step.firings} for step in info.steps],
+            "decisions": [_decision(info, graph, index) for index in range(len(graph.nodes))],
+        }
+    )
+
+
+def _port(port: PortInfo) -> dict[str, object]:
+    return {
+        "name": port.name,
+        "dtype": port.tensor.dtype.name,
+        "shape": list(port.tensor.shape),
+        "scale": port.scale,
+        "zero_point": port.zero_point,
+        "permutation": None if port.perm is None else list(port.perm),
+    }
+
+
+def _decision(info: PlanInfo, graph: Graph, index: int) -> dict[str, object]:
+    """The kernel of a node; `rejected` are candidates of higher priority that do not apply."""
+    node = graph.nodes[index]
+    chosen, rejected = None, []
+    for candidate in () if node.op.views_input else KERNELS.candidates(type(node.op)):
+        call = candidate(node)
+        if call is not None:
+            chosen = call.kernel.name
+            break
+        rejected.append(getattr(candidate, "__name__", str(candidate)))
+    return {"value": node.outputs[0].name, "operator": node.op.name, "kernel": chosen, "rejected": rejected}
+
+
+def residency_record(plan: ExecutionPlan, data: bytes) -> bytes:
+    """`residency.json`: every buffer with its place, size and life, counted in streams; hashes of plan and layout."""
+    buffers: list[dict[str, object]] = [
+        {
+            "name": b.name,
+            "kind": b.kind.value,
+            "region": b.region,
+            "offset": b.offset,
+            "bytes": b.size_bytes,
+            "alignment": b.alignment,
+            "birth": b.birth,
+            "death": b.death,
+        }
+        for b in plan.buffers
+    ]
+    regions = [
+        {"name": r.name, "bytes": plan.region_bytes(r.name), "fast": r.is_fast, "limit": r.size_bytes}
+        for r in plan.regions
+    ]
+    layout = json.dumps([buffers, regions], sort_keys=True).encode()
+    hashes = {"plan_sha256": _sha256(data), "layout_sha256": _sha256(layout)}
+    return _json({"regions": regions, "buffers": buffers, **hashes})
+
+
+def build_record(model_sha256: Mapping[str, str], configuration: Mapping[str, object]) -> bytes:
+    """`build-record.json`: from what, how, and by which versions the module was made; nothing of when or where."""
+    versions = {"trivet": __version__, "plan_format": VERSION, "kernels_interface": KERNELS_VERSION}
+    return _json({"models": dict(model_sha256), "configuration": dict(configuration), "versions": versions})
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _json(value: object) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=True) + "\n").encode()
