@@ -69,3 +69,10 @@ def estimated_cycles(compiled: Compiled, model: CycleModel) -> int:
     once = sum(model.cost(line.opcode.kind) * line.weight for line in lines if isinstance(line, Virtual))
     blocks = -(-kernel.grid // model.cores)
     return len(kernel.launches) * blocks * model.rows(kernel.block) * once
+
+
+def estimated_loads(compiled: Compiled) -> int:
+    """Global loads of all threads in all launches, if every branch were executed."""
+    lines = (line for line in compiled.allocation.code if isinstance(line, Virtual) and line.opcode is Opcode.LD)
+    kernel = compiled.kernel
+    return len(kernel.launches) * kernel.threads * sum(line.weight for line in lines)

@@ -15,14 +15,14 @@ from trivet.backends.gpu.isa import Opcode
 from trivet.core.record import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Var:
-    """A word of the thread."""
+class Var(str):
+    """A word of the thread: its name, so that maps of variables are as quick as those of strings."""
 
-    name: str
+    __slots__ = ()
 
-    def __str__(self) -> str:
-        return self.name
+    @property
+    def name(self) -> str:
+        return str(self)
 
 
 Value: TypeAlias = Var | int

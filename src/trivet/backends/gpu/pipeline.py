@@ -15,6 +15,7 @@ from trivet.backends.gpu.passes.fold import Fold
 from trivet.backends.gpu.passes.kernel_dce import KernelDce
 from trivet.backends.gpu.passes.kernel_pass import KernelPass
 from trivet.backends.gpu.passes.licm import Licm
+from trivet.backends.gpu.passes.shared_tile import SharedTile
 from trivet.backends.gpu.passes.strength_reduce import StrengthReduce
 from trivet.backends.gpu.passes.unroll import Unroll
 from trivet.backends.gpu.program import KernelProgram, lower
@@ -26,7 +27,7 @@ LOWER, KEEP, EMIT = "lower-to-kernel", "keep-cheapest", "regalloc-emit"
 LEVELS: tuple[tuple[KernelPass, ...], ...] = (
     (),
     (Licm(), StrengthReduce(), KernelDce()),
-    (Licm(), StrengthReduce(), Unroll(), Fold(), KernelDce()),
+    (Licm(), StrengthReduce(), SharedTile(), Unroll(), Fold(), KernelDce()),
 )
 """The kernel passes of each level, in order."""
 

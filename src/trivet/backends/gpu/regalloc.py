@@ -10,6 +10,7 @@ A spilled variable lies in a word of shared memory of the thread's own, at its s
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from collections.abc import Sequence
 from dataclasses import field, replace
@@ -55,9 +56,13 @@ def allocate(kernel: Kernel, code: Sequence[Line], registers: int) -> Allocation
 
 def crowded(found: dict[Var, Interval], registers: int) -> int | None:
     """The first moment at which more variables are needed than there are registers."""
-    for start in sorted({interval.start for interval in found.values()}):
-        if sum(interval.covers(start) for interval in found.values()) > registers:
-            return start
+    active: list[int] = []
+    for interval in sorted(found.values(), key=lambda i: i.start):
+        while active and active[0] < interval.start:
+            heapq.heappop(active)
+        heapq.heappush(active, interval.end)
+        if len(active) > registers:
+            return interval.start
     return None
 
 
@@ -202,11 +207,14 @@ def _assign(code: Sequence[Line], found: dict[Var, Interval], parameters: Sequen
     at_start = {**_AT_START, **{parameter: index for index, parameter in enumerate(parameters)}}
     order = sorted(found, key=lambda v: (found[v].start, v.name))
     chosen: dict[Var, int] = {}
+    active: list[Var] = []
     for var in order:
+        active = [v for v in active if found[v].end >= found[var].start]
+        active.append(var)
         if var in at_start:
             chosen[var] = at_start[var]
             continue
-        taken = {chosen[v] for v in chosen if found[v].end >= found[var].start}
+        taken = {chosen[v] for v in active[:-1]}
         source = copies.get(var)
         wanted = chosen.get(source) if isinstance(source, Var) else None
         free = (r for r in itertools.count() if r not in taken)

@@ -93,6 +93,8 @@ class _Folder:
     def __init__(self, kernel: Kernel, body: Body, fired: Counter[str]) -> None:
         self.kernel = kernel
         self.fired = fired
+        self.counters: set[Var] = set()
+        """Of the loops around, which are needed to the loops' ends."""
         self.reads = Counter(var for statement in walk(body) for var in reads_of(statement))
 
     def body(self, body: Body, facts: Facts) -> Body:
@@ -114,7 +116,10 @@ class _Folder:
 
     def _loop(self, loop: For, facts: Facts) -> For:
         _forget(assigned(loop.body) | {loop.counter}, facts)
-        return replace(loop, body=self.body(loop.body, dict(facts)))
+        self.counters.add(loop.counter)
+        body = self.body(loop.body, dict(facts))
+        self.counters.discard(loop.counter)
+        return replace(loop, body=body)
 
     def _branch(self, branch: If, facts: Facts) -> list[Statement]:
         if isinstance(branch.a, int) and isinstance(branch.b, int):
@@ -134,6 +139,8 @@ class _Folder:
             simpler = Set(statement.result, known.base)
         elif isinstance(known, _Sum) and self._shortens(statement, known, facts):
             simpler = Binary(Opcode.ADD, statement.result, known.base, known.offset)
+        elif isinstance(known, _Product) and known.base not in (statement.a, statement.b):
+            simpler = Binary(Opcode.MUL, statement.result, known.base, known.factor)
         self.fired["folded"] += simpler != statement
         _forget({statement.result}, facts)
         if known is not None and (isinstance(known, int) or known.base != statement.result):
@@ -141,9 +148,14 @@ class _Folder:
         return simpler
 
     def _shortens(self, statement: Binary, known: _Sum, facts: Facts) -> bool:
-        """A chain of sums is cut short only where nothing else needs its link: else the base would live on for it."""
+        """A chain of sums is cut short where nothing else needs its link, or where the base lives on anyway.
+
+        Else the base would be kept only for that.
+        """
         link = statement.a if isinstance(statement.a, Var) else statement.b
-        return isinstance(link, Var) and link != known.base and self.reads[link] == 1 and link != statement.result
+        if not isinstance(link, Var) or link in (known.base, statement.result):
+            return False
+        return self.reads[link] == 1 or known.base in self.counters
 
     def _value(self, statement: Binary, facts: Facts) -> Known | None:
         a, b = statement.a, statement.b
@@ -160,6 +172,9 @@ class _Folder:
             case Opcode.SUB if isinstance(a, Var) and isinstance(b, int):
                 return _Sum(a, -b) if b != WORD.lo else None
             case Opcode.MUL if isinstance(a, Var) and isinstance(b, int):
+                product = facts.get(a)
+                if isinstance(product, _Product) and self.reads[a] == 1:
+                    return _Product(product.base, product.factor * b)
                 return 0 if b == 0 else _Sum(a, 0) if b == 1 else _Product(a, b)
         return None
 

@@ -59,7 +59,7 @@ def _by_name(body: Body) -> Body:
 
 
 def _mark(body: Body, needed: set[Var]) -> None:
-    for statement in body:
+    for statement in reversed(body):
         result = result_of(statement)
         keeps = _acts(statement) or any(var in needed for var in assigned((statement,)))
         if keeps if bodies_of(statement) else result in needed or _acts(statement):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from trivet.backends.gpu.ir import (
@@ -167,10 +167,14 @@ def _bump(pointer: tuple[Var, int]) -> Statement:
 
 def _slope(statement: Binary, found: dict[Var, _Affine], inside: set[Var]) -> int | None:
     """How a result grows with the counter, None if it does not do so evenly."""
-    slopes = [_operand_slope(operand, found, inside) for operand in (statement.a, statement.b)]
     if not any(isinstance(v, Var) and v in found for v in (statement.a, statement.b)):
         return None
-    a, b = slopes
+    return slope_of(statement, lambda operand: _operand_slope(operand, found, inside))
+
+
+def slope_of(statement: Binary, of: Callable[[Value], int | None]) -> int | None:
+    """How a result grows with something, from how its operands do; None if it does not do so evenly."""
+    a, b = of(statement.a), of(statement.b)
     if a is None or b is None:
         return None
     match statement.op:
