@@ -108,7 +108,7 @@ def _facts(op: type[Op]) -> Iterator[str]:
 
 def _mentions_by_kind(module: str) -> dict[str, set[str]]:
     """For each foreign operator, the names that its converter refers to, through functions of the same package."""
-    table = importlib.import_module(module).CONVERTERS
+    table = importlib.import_module(module).converters()
     found = {}
     for key, converter in table.items():
         kind = key if isinstance(key, str) else ".".join(part for part in key if part)

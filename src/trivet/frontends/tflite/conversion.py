@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
 
@@ -53,7 +53,7 @@ class Scope:
     model: Model
     subgraph: Subgraph
     numerics: Numerics
-    converters: Mapping[str, Converter]
+    converter: Callable[[str], Converter | None]
     variables: dict[str, Variable] = field(default_factory=dict)
     is_initializer: bool = False
     values: dict[int, Value] = field(default_factory=dict)
@@ -140,7 +140,7 @@ class Conversion:
 
         Raises: TypeMismatch, CompileError.
         """
-        converter = self.scope.converters.get(self.record.kind)
+        converter = self.scope.converter(self.record.kind)
         if converter is None:
             raise no_converter(self.record.kind)
         unresolved = [i for i in self.record.inputs if i in self.scope.doubtful and i not in self.scope.values]

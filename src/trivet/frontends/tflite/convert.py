@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trivet.core.dtype import U8
+from trivet.core.late import late
 from trivet.core.numerics import Numerics
 from trivet.errors import InvalidModel, Problems
 from trivet.frontends.options import Loaded, LoadOptions
 from trivet.frontends.tflite.conversion import Scope
-from trivet.frontends.tflite.ops import CONVERTERS
-from trivet.frontends.tflite.ops.state import close_variables
+from trivet.frontends.tflite.ops import converter
 from trivet.frontends.tflite.read import Subgraph, read_model
 from trivet.frontends.tflite.tensors import model_type, restated
 from trivet.ir.graph import Graph, Port, Value
 from trivet.ir.types import TensorType
 from trivet.ops.quantize import Requantize
+
+if TYPE_CHECKING:
+    from trivet.frontends.tflite.ops import state
+else:
+    state = late("trivet.frontends.tflite.ops.state")
 
 
 def load(path: Path, options: LoadOptions | None = None) -> Loaded:
@@ -31,11 +37,12 @@ def load(path: Path, options: LoadOptions | None = None) -> Loaded:
         count = len(model.subgraphs)
         raise InvalidModel(f"subgraph {options.subgraph} was asked for, the file has {count}", where=model.file)
     scope = Scope(
-        Graph(path.stem), model, model.subgraphs[options.subgraph], options.numerics or Numerics.TFLM, CONVERTERS
+        Graph(path.stem), model, model.subgraphs[options.subgraph], options.numerics or Numerics.TFLM, converter
     )
     notes = _open(scope, options)
     scope.run()
-    close_variables(scope)
+    if scope.variables:
+        state.close_variables(scope)
     _close(scope)
     if scope.problems:
         raise Problems(model.file, scope.problems, notes)

@@ -49,3 +49,8 @@ CONVERTERS: dict[tuple[str, str], Converter] = {}
 for _family in _FAMILIES:
     assert not CONVERTERS.keys() & _family.ONNX.by_kind.keys(), "two families convert one operator"
     CONVERTERS.update(_family.ONNX.by_kind)
+
+
+def converters() -> dict[tuple[str, str], Converter]:
+    """Every converter by operator."""
+    return CONVERTERS

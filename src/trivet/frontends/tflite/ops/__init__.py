@@ -1,42 +1,43 @@
-"""What every TFLite operator becomes. `CONVERTERS` is the whole list; nothing registers itself."""
+"""What every TFLite operator becomes: each family is a module of this package, with its converters by kind."""
 
 from __future__ import annotations
 
+import importlib
+from functools import cache
+
 from trivet.frontends.tflite.conversion import Converter
-from trivet.frontends.tflite.ops import (
-    activation,
-    blocks,
-    conv,
-    custom,
-    elementwise,
-    matmul,
-    movement,
-    pool,
-    quantize,
-    reduce,
-    resize,
-    shape,
-    slicing,
-    state,
-)
 
-_FAMILIES = (
-    activation,
-    blocks,
-    conv,
-    custom,
-    elementwise,
-    matmul,
-    movement,
-    pool,
-    quantize,
-    reduce,
-    resize,
-    shape,
-    slicing,
-    state,
+FAMILIES = (
+    "conv",
+    "pool",
+    "matmul",
+    "movement",
+    "activation",
+    "elementwise",
+    "shape",
+    "reduce",
+    "quantize",
+    "slicing",
+    "resize",
+    "blocks",
+    "state",
+    "custom",
 )
+"""Those that most networks need come first: a family is imported when no earlier one knows an operator."""
 
-CONVERTERS: dict[str, Converter] = {
-    kind: converter for family in _FAMILIES for kind, converter in family.CONVERTERS.items()
-}
+
+@cache
+def converter(kind: str) -> Converter | None:
+    """What converts a kind of operator, None where nothing does."""
+    return next((found for family in FAMILIES if (found := _converters_of(family).get(kind)) is not None), None)
+
+
+def converters() -> dict[str, Converter]:
+    """Every converter by kind."""
+    return {kind: function for family in FAMILIES for kind, function in _converters_of(family).items()}
+
+
+@cache
+def _converters_of(family: str) -> dict[str, Converter]:
+    found: dict[str, Converter] = importlib.import_module(f"{__package__}.{family}").CONVERTERS
+    return found

@@ -74,7 +74,7 @@ def call_once(op: Conversion) -> None:
         raise InvalidModel(f"CALL_ONCE of subgraph {index}")
     scope.called.add(index)
     initializer = Scope(
-        Graph(), scope.model, scope.model.subgraphs[index], scope.numerics, scope.converters, scope.variables, True
+        Graph(), scope.model, scope.model.subgraphs[index], scope.numerics, scope.converter, scope.variables, True
     )
     initializer.run()
     scope.problems.extend(initializer.problems)
