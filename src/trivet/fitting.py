@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from trivet import driver
@@ -57,6 +58,9 @@ class Analysis:
     chosen: tuple[str, ...]
     reasons: tuple[CompileError, ...]
     notes: tuple[str, ...]
+    slow_bytes: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
 
     @property
     def fits(self) -> bool:
@@ -67,7 +71,8 @@ class Analysis:
             "model": self.model,
             "fits": self.fits,
             "fast_bytes": self.fast_bytes,
-            "slow_bytes": 0,
+            "slow_bytes": self.slow_bytes,
+            "slow_traffic": {"read_bytes": self.read_bytes, "written_bytes": self.written_bytes},
             "flash_bytes": self.flash_bytes,
             "macs": self.macs,
             "macs_overhead": 1.0,
@@ -108,6 +113,7 @@ def analyze_model(path: str | Path, settings: driver.Settings) -> Analysis:
         make_plan(graph, None, None, selection, driver.plan_options(settings, objective))
         for objective in (Objective.SPEED, Objective.MEMORY)
     )
+    tried = [whole, small, *_with_slow_memory(graph, selection, settings)]
     reasons: list[CompileError] = []
     chosen = small if small.region_bytes("fast") < whole.region_bytes("fast") else whole
     try:
@@ -125,7 +131,7 @@ def analyze_model(path: str | Path, settings: driver.Settings) -> Analysis:
         operators=sum(1 for n in graph.nodes if not n.op.views_input),
         parameters=sum(v.type.elements for v in graph.constants()),
         macs=report.macs,
-        techniques=_techniques(whole, small),
+        techniques=_techniques(tried),
         layers=tuple(_layers(graph, whole)),
         fast_bytes=report.fast_bytes,
         flash_bytes=report.flash_bytes,
@@ -133,12 +139,26 @@ def analyze_model(path: str | Path, settings: driver.Settings) -> Analysis:
         chosen=report.techniques,
         reasons=tuple(reasons),
         notes=loaded.notes,
+        slow_bytes=report.slow_bytes,
+        read_bytes=report.read_bytes,
+        written_bytes=report.written_bytes,
     )
 
 
-def _techniques(whole: ExecutionPlan, small: ExecutionPlan) -> tuple[Technique, ...]:
+def _with_slow_memory(graph: Graph, selection: Selection, settings: driver.Settings) -> list[ExecutionPlan]:
+    """The plan with least fast memory beside the slow one, if there is any."""
+    if settings.slow_bytes is None:
+        return []
+    try:
+        options = driver.plan_options(settings, Objective.MEMORY)
+        return [make_plan(graph, None, settings.slow_bytes, selection, options)]
+    except DoesNotFit:
+        return []
+
+
+def _techniques(plans: Sequence[ExecutionPlan]) -> tuple[Technique, ...]:
     found = {}
-    for plan in (whole, small):
+    for plan in plans:
         found[", ".join(techniques(plan))] = sum(plan.region_bytes(r.name) for r in plan.memories if r.is_fast)
     return tuple(Technique(name, size) for name, size in found.items())
 

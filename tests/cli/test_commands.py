@@ -257,3 +257,23 @@ def test_every_command_lists_its_flags(capsys: pytest.CaptureFixture[str]) -> No
         assert code == 0 and f"usage: trivet {command}" in out
     code, out, _ = trivet(capsys, "--print-completion", "bash")
     assert code == 0 and "--print-after-all" in out
+
+
+def test_slow_memory_from_compiling_to_running(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    plan = tmp_path / "digits.tgrs"
+    assert main(["compile", str(DIGITS), "-m", "1K", "--slow", "64K", "-o", str(plan), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    moved = report["slow_traffic"]
+    assert report["fast_bytes"] <= 1024
+    assert moved["read_bytes"] > 0
+    assert moved["written_bytes"] > 0
+    assert main(["run", str(plan), "--check", str(DIGITS), "--json"]) == 0
+    fast, slow = json.loads(capsys.readouterr().out)["memories"]
+    assert (fast["name"], fast["high_water_bytes"]) == ("fast", report["fast_bytes"])
+    assert (slow["name"], slow["high_water_bytes"]) == ("slow", report["slow_bytes"])
+    assert main(["analyze", str(DIGITS), "-m", "1K", "--slow", "64K", "--json"]) == 0
+    analysis = json.loads(capsys.readouterr().out)
+    assert (analysis["slow_bytes"], analysis["slow_traffic"]) == (report["slow_bytes"], moved)
+    assert any("slow memory" in technique for technique in analysis["smallest"])
+    assert main(["compile", str(DIGITS), "-m", "16", "--slow", "64K", "-o", str(plan)]) == 1
+    assert "over the budget by themselves" in capsys.readouterr().err

@@ -44,6 +44,7 @@ REDUCTIONS = [
     ((1, 6, 1, 5), (1, 3)),
     ((4, 9), (0, 1)),
     ((1, 3, 3, 2), (3,)),
+    ((2, 3, 2, 150), (1, 2)),
 ]
 
 
@@ -82,7 +83,7 @@ def test_extremes_s8(library: ctypes.CDLL, kind: type, shape: tuple[int, ...], a
 
 
 @pytest.mark.parametrize("numerics", CONTRACTS, ids=lambda n: n.value)
-@pytest.mark.parametrize("shape", [(1, 25, 5, 64), (2, 3, 4, 5), (1, 1, 1, 3)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 25, 5, 64), (2, 3, 4, 5), (1, 1, 1, 3), (1, 3, 2, 130)], ids=str)
 def test_the_average_of_a_whole_map(library: ctypes.CDLL, numerics: Numerics, shape: tuple[int, ...]) -> None:
     x, type_ = Layers(7).activation(shape)
     for clamp in (UNBOUNDED, Bounds(-3, 5)):

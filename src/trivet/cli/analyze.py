@@ -50,7 +50,11 @@ def _print(analysis: Analysis, arguments: argparse.Namespace) -> None:
     console.print(f"  flash (plan with weights): {analysis.flash_bytes:,} bytes")
     if analysis.fits:
         how = ", ".join(analysis.chosen)
-        console.print(f"PASS: {analysis.fast_bytes:,} bytes of fast memory, {how}", markup=False)
+        slow = f", {analysis.slow_bytes:,} of slow memory" if analysis.slow_bytes else ""
+        console.print(f"PASS: {analysis.fast_bytes:,} bytes of fast memory{slow}, {how}", markup=False)
+        if analysis.slow_bytes:
+            moved = f"{analysis.read_bytes:,} bytes read, {analysis.written_bytes:,} written"
+            console.print(f"  traffic of slow memory in one run: {moved}", markup=False)
         return
     console.print("FAIL")
     for reason in analysis.reasons:

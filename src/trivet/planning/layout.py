@@ -26,7 +26,7 @@ from trivet.planning.plan import (
     Transfer,
     View,
 )
-from trivet.planning.rows import Rows, Task
+from trivet.planning.rows import Rows, Task, counted_rows
 
 SCRATCH_ALIGNMENT = 16
 """What kernels may rely on for their work space."""
@@ -190,7 +190,7 @@ class _Builder:
     def _whole(self, steps: Sequence[Node]) -> Stream:
         assert len(steps) == 1, "only row streams hold several steps"
         (node,) = steps
-        size = self.needs.scratch_bytes(node, Rows.of(node.outputs[0].type).height)
+        size = self.needs.scratch_bytes(node, counted_rows(node))
         scratch = self._work_space(BufferKind.SCRATCH, size, SCRATCH_ALIGNMENT)
         return Stream((Step(node, scratch=scratch, overwrites=self.needs.overwrites(node)),))
 

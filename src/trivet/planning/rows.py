@@ -81,6 +81,12 @@ def reduces_rows(node: Node) -> bool:
     return operand.rank == 4 and isinstance(node.op.access(node.input_types)[0][ROW_AXIS], Reduced)
 
 
+def counted_rows(node: Node) -> int:
+    """The rows that firings of a node go through: of its result, or of its operand if it accumulates."""
+    accumulates = bool(node.inputs) and reduces_rows(node)
+    return Rows.of((node.inputs if accumulates else node.outputs)[0].type).height
+
+
 def _pass_on(node: Node, makers: dict[int, int]) -> None:
     """A view is made by the step that makes its operand."""
     source = makers.get(id(node.inputs[0]))

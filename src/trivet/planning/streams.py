@@ -15,7 +15,7 @@ from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
 from trivet.planning.layout import COUNTER_BYTES, SCRATCH_ALIGNMENT
 from trivet.planning.plan import Edge, KernelNeeds
-from trivet.planning.rows import Rows, reduces_rows, row_edge
+from trivet.planning.rows import Rows, counted_rows, reduces_rows, row_edge
 from trivet.planning.schedule import Actor, Depths, Ring, make_link, minimal_depths, overlap_distances
 
 MAX_RANGE = 80
@@ -246,7 +246,6 @@ class StreamModel:
         return [self._item(node, needs) for node in self.working]
 
     def _item(self, node: Node, needs: KernelNeeds) -> Item:
-        rows = Rows.of(node.outputs[0].type)
         accumulates = reduces_rows(node)
         by_rows = _streams(node, needs)
         counted = node.inputs[0].type if accumulates else node.outputs[0].type
@@ -264,7 +263,7 @@ class StreamModel:
                 if not v.is_constant and self.rows_of(self._storage(v)) != Rows.of(v.type)
             ),
             overwrites=self._overwrites(node),
-            scratch_whole=_aligned_scratch(needs.scratch_bytes(node, rows.height)),
+            scratch_whole=_aligned_scratch(needs.scratch_bytes(node, counted_rows(node))),
         )
 
     def _storage(self, value: Value) -> int:

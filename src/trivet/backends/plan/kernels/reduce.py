@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
-from trivet.backends.plan.kernels.requant import fixed_scratch, real_bounds
+from trivet.backends.plan.kernels.requant import real_bounds
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, F32, I32, U32, Field, FieldValue, Record
 from trivet.core import dtype as d
@@ -78,12 +79,20 @@ EXTREMUM_BLOCK_S8 = CKernel(
 )
 FAMILY = (SUM_ROWS_S8, AVERAGE_ROWS_S8, SUM_ROWS_F32, SUM_BLOCK_S8, FOLD_BLOCK_F32, EXTREMUM_BLOCK_S8)
 
+SUM_BLOCK = 64
+"""Channels that are summed at a time where the operand is all there (kernels/reduce_*.c)."""
+
 _SPATIAL = (1, 2)
 _MODES = {Sum: 0, Mean: 0, ReduceMax: 1, ReduceMin: 2, ReduceProd: 3}
 _MAX_COUNT = 1 << 23
 """So many int8 values less a zero point add up inside int32."""
 
 _Params = dict[str, FieldValue | Blob | None]
+
+
+def _sums(height: int, channels: int) -> Callable[[int], int]:
+    """Work space of firings of some rows out of `height`: a sum of 4 bytes for each channel, or for a block of them."""
+    return lambda rows: 4 * (min(channels, SUM_BLOCK) if rows >= height else channels)
 
 
 @KERNELS.kernel(Mean, Sum)
@@ -99,11 +108,11 @@ def sum_rows(node: Node) -> Call | None:
     if x.dtype is d.F32:
         divisor = float(height * width) if isinstance(op, Mean) else 1.0
         params: _Params = {"divisor": divisor, **real_bounds(UNBOUNDED), **pixels}
-        return Call(SUM_ROWS_F32, node.inputs, params, fixed_scratch(4 * channels), images=images, accumulates=True)
+        return Call(SUM_ROWS_F32, node.inputs, params, _sums(height, channels), images=images, accumulates=True)
     if x.dtype is not d.I8 or op.out is None or op.count(x) > _MAX_COUNT:
         return None
     return Call(
-        SUM_ROWS_S8, node.inputs, _rescale(op, x) | pixels, fixed_scratch(4 * channels), images=images, accumulates=True
+        SUM_ROWS_S8, node.inputs, _rescale(op, x) | pixels, _sums(height, channels), images=images, accumulates=True
     )
 
 
@@ -127,11 +136,11 @@ def average_rows(node: Node) -> Call | None:
 
     if x.dtype is d.F32:
         params: _Params = {"divisor": float(count), **real_bounds(op.clamp), **pixels}
-        return Call(SUM_ROWS_F32, node.inputs, params, fixed_scratch(4 * channels), images=images, accumulates=True)
+        return Call(SUM_ROWS_F32, node.inputs, params, _sums(height, channels), images=images, accumulates=True)
     limits = clamp_limits(d.I8, op.clamp)
     offset = 128 if op.numerics is Numerics.LITERT_U8 else 0
     params = {"offset": offset, "count": count, "lo": limits.lo, "hi": limits.hi} | pixels
-    return Call(AVERAGE_ROWS_S8, node.inputs, params, fixed_scratch(4 * channels), images=images, accumulates=True)
+    return Call(AVERAGE_ROWS_S8, node.inputs, params, _sums(height, channels), images=images, accumulates=True)
 
 
 @KERNELS.kernel(Mean, Sum)

@@ -1,29 +1,37 @@
 /* Sums, means, largest, smallest and products of float32 along axes. */
+#include "sums.h"
 #include "trivet/kernels/reduce.h"
 
 enum { MODE_SUM, MODE_LARGEST, MODE_SMALLEST, MODE_PRODUCT };
 
-trivet_status trivet_sum_rows_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
+/* Sums of `count` channels from `first` on, and their results after the last row. */
+static void sum_block(const trivet_call *call, uint32_t row, uint32_t rows, uint32_t first, uint32_t count) {
     const trivet_sum_rows_f32_record *p = (const trivet_sum_rows_f32_record *)call->params;
     float *sums = (float *)(void *)call->scratch;
-    for (uint32_t c = 0; row == 0 && c < p->channels; c++) {
+    for (uint32_t c = 0; row == 0 && c < count; c++) {
         sums[c] = 0.0f;
     }
     for (uint32_t y = row; y < row + rows; y++) {
-        const float *x = (const float *)(const void *)trivet_row(&call->inputs[0], y);
+        const float *x = (const float *)(const void *)trivet_row(&call->inputs[0], y) + first;
         for (uint32_t column = 0; column < p->width; column++, x += p->channels) {
-            for (uint32_t c = 0; c < p->channels; c++) {
+            for (uint32_t c = 0; c < count; c++) {
                 sums[c] += x[c];
             }
         }
     }
-    if (row + rows == call->inputs[0].height) {
-        float *y = (float *)(void *)trivet_row(&call->outputs[0], 0);
-        for (uint32_t c = 0; c < p->channels; c++) {
-            float v = sums[c] / p->divisor;
-            v = v < p->lo ? p->lo : v;
-            y[c] = v > p->hi ? p->hi : v;
-        }
+    float *y = (float *)(void *)trivet_row(&call->outputs[0], 0) + first;
+    for (uint32_t c = 0; row + rows == call->inputs[0].height && c < count; c++) {
+        float v = sums[c] / p->divisor;
+        v = v < p->lo ? p->lo : v;
+        y[c] = v > p->hi ? p->hi : v;
+    }
+}
+
+trivet_status trivet_sum_rows_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
+    const trivet_sum_rows_f32_record *p = (const trivet_sum_rows_f32_record *)call->params;
+    const uint32_t block = trivet_channels_at_once(row, rows, call->inputs[0].height, p->channels);
+    for (uint32_t first = 0; first < p->channels; first += block) {
+        sum_block(call, row, rows, first, p->channels - first < block ? p->channels - first : block);
     }
     return TRIVET_OK;
 }
@@ -36,7 +44,7 @@ trivet_status trivet_sum_rows_f32_check(const trivet_check *check) {
     TRIVET_REQUIRE(x->dtype == TRIVET_F32 && y->dtype == TRIVET_F32 && y->height == 1);
     TRIVET_REQUIRE(y->row_bytes == trivet_product(p->channels, sizeof(float)));
     TRIVET_REQUIRE(x->row_bytes == trivet_product(p->width, y->row_bytes));
-    TRIVET_REQUIRE(check->scratch_bytes >= y->row_bytes);
+    TRIVET_REQUIRE(check->scratch_bytes / sizeof(float) >= trivet_channels_at_once(0, check->rows, x->height, p->channels));
     return TRIVET_OK;
 }
 

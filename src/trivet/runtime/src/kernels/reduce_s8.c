@@ -1,5 +1,6 @@
 /* Sums, means, largest and smallest of int8 along axes. */
 #include "fixedpoint.h"
+#include "sums.h"
 #include "trivet/kernels/reduce.h"
 
 enum { MAX_COUNT = 1 << 23 };
@@ -41,21 +42,25 @@ static bool rescale_is_sound(const rescale *r, const trivet_blob *scale) {
     return scale->bytes == sizeof(double) && *r->scale >= 0.0 && *r->scale <= 1e30;
 }
 
-/* Adds rows to the sums in scratch, which start anew at row 0; true when the last row is in. */
-static bool add_rows(const trivet_call *call, uint32_t row, uint32_t rows, uint32_t width, uint32_t channels) {
+typedef struct rows_of_call {
+    uint32_t row, rows;
+} rows_of_call;
+
+/* Adds `count` channels from `first` on of some rows to the sums in scratch, which start anew at row 0. */
+static void add_rows(const trivet_call *call, rows_of_call at, uint32_t width, uint32_t channels, uint32_t first,
+                     uint32_t count) {
     int32_t *sums = (int32_t *)(void *)call->scratch;
-    for (uint32_t c = 0; row == 0 && c < channels; c++) {
+    for (uint32_t c = 0; at.row == 0 && c < count; c++) {
         sums[c] = 0;
     }
-    for (uint32_t y = row; y < row + rows; y++) {
-        const int8_t *x = (const int8_t *)trivet_row(&call->inputs[0], y);
+    for (uint32_t y = at.row; y < at.row + at.rows; y++) {
+        const int8_t *x = (const int8_t *)trivet_row(&call->inputs[0], y) + first;
         for (uint32_t column = 0; column < width; column++, x += channels) {
-            for (uint32_t c = 0; c < channels; c++) {
+            for (uint32_t c = 0; c < count; c++) {
                 sums[c] += x[c];
             }
         }
     }
-    return row + rows == call->inputs[0].height;
 }
 
 /* True iff sums of whole rows of `width` pixels fit the operands and the scratch. */
@@ -64,22 +69,27 @@ static bool rows_are_sound(const trivet_check *check, uint32_t width, uint32_t c
     const trivet_tensor_info *y = &check->outputs[0];
     return check->input_count == 1 && check->output_count == 1 && check->accumulates && x->dtype == TRIVET_I8 &&
            y->dtype == TRIVET_I8 && y->height == 1 && x->row_bytes == trivet_product(width, channels) &&
-           y->row_bytes == channels && check->scratch_bytes / sizeof(int32_t) >= channels &&
+           y->row_bytes == channels &&
+           check->scratch_bytes / sizeof(int32_t) >= trivet_channels_at_once(0, check->rows, x->height, channels) &&
            trivet_product(x->height, width) == count && count >= 1 && count <= MAX_COUNT;
 }
 
 trivet_status trivet_average_rows_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     const trivet_average_rows_s8_record *p = (const trivet_average_rows_s8_record *)call->params;
-    if (!add_rows(call, row, rows, p->width, p->channels)) {
-        return TRIVET_OK;
-    }
     const int32_t *sums = (const int32_t *)(const void *)call->scratch;
-    int8_t *y = (int8_t *)trivet_row(&call->outputs[0], 0);
-    for (uint32_t c = 0; c < p->channels; c++) {
-        int32_t sum = sums[c] + p->offset * (int32_t)p->count;
-        int32_t half = (int32_t)(p->count / 2);
-        int32_t mean = (sum > 0 ? sum + half : sum - half) / (int32_t)p->count; /* halves away from zero */
-        y[c] = (int8_t)trivet_clamp(mean - p->offset, p->lo, p->hi);
+    const uint32_t height = call->inputs[0].height;
+    const uint32_t block = trivet_channels_at_once(row, rows, height, p->channels);
+    const rows_of_call at = {row, rows};
+    for (uint32_t first = 0; first < p->channels; first += block) {
+        uint32_t count = p->channels - first < block ? p->channels - first : block;
+        add_rows(call, at, p->width, p->channels, first, count);
+        int8_t *y = (int8_t *)trivet_row(&call->outputs[0], 0) + first;
+        for (uint32_t c = 0; row + rows == height && c < count; c++) {
+            int32_t sum = sums[c] + p->offset * (int32_t)p->count;
+            int32_t half = (int32_t)(p->count / 2);
+            int32_t mean = (sum > 0 ? sum + half : sum - half) / (int32_t)p->count; /* halves away from zero */
+            y[c] = (int8_t)trivet_clamp(mean - p->offset, p->lo, p->hi);
+        }
     }
     return TRIVET_OK;
 }
@@ -94,10 +104,15 @@ trivet_status trivet_average_rows_s8_check(const trivet_check *check) {
 trivet_status trivet_sum_rows_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     const trivet_sum_rows_s8_record *p = (const trivet_sum_rows_s8_record *)call->params;
     const rescale r = RESCALE(p, call->constants);
-    if (add_rows(call, row, rows, p->width, p->channels)) {
-        const int32_t *sums = (const int32_t *)(const void *)call->scratch;
-        int8_t *y = (int8_t *)trivet_row(&call->outputs[0], 0);
-        for (uint32_t c = 0; c < p->channels; c++) {
+    const int32_t *sums = (const int32_t *)(const void *)call->scratch;
+    const uint32_t height = call->inputs[0].height;
+    const uint32_t block = trivet_channels_at_once(row, rows, height, p->channels);
+    const rows_of_call at = {row, rows};
+    for (uint32_t first = 0; first < p->channels; first += block) {
+        uint32_t count = p->channels - first < block ? p->channels - first : block;
+        add_rows(call, at, p->width, p->channels, first, count);
+        int8_t *y = (int8_t *)trivet_row(&call->outputs[0], 0) + first;
+        for (uint32_t c = 0; row + rows == height && c < count; c++) {
             y[c] = rescaled(&r, sums[c]);
         }
     }
