@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from trivet.core.dtype import F32
 from trivet.ir.types import TensorType
 from trivet.planning.plan import Edge
+from trivet.planning.row_loop import NativeLoop
 from trivet.planning.rows import Rows
 from trivet.planning.schedule import (
     Actor,
     Ring,
     completes,
     demand_driven_depths,
+    distances_in_python,
     make_link,
     minimal_depths,
     overlap_distances,
@@ -181,3 +183,17 @@ def test_chains_need_the_dilated_extent_of_each_window(windows: list[tuple[int, 
     for index, extent in enumerate(extents):
         if heights[index] > 2 * extent + 3:
             assert depths[index] == extent
+
+
+@given(random_streams(), st.data())
+def test_the_loop_in_c_is_the_loop_in_python(stream: tuple[list[Actor], list[Ring]], data: st.DataObject) -> None:
+    actors, rings = stream
+    least = minimal_depths(actors, rings)
+    depths = {storage: data.draw(st.integers(1, depth + 1)) for storage, depth in least.items()}
+    loop = NativeLoop(actors)
+    assert loop.completes(depths) == completes(actors, depths)
+    assert loop.completes(least)
+    inputs = {link.storage for actor in actors for link in actor.links if link.source is None}
+    lower = {actor.storage: data.draw(st.integers(1, 9)) for actor in actors}
+    upper = {storage: data.draw(st.integers(1, 9)) for storage in sorted(inputs)}
+    assert loop.distances(least, lower, upper) == distances_in_python(actors, least, lower, upper)

@@ -7,13 +7,18 @@ order of firings that needs least memory is not unique where branches fork, henc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from trivet.core.record import dataclass
+from trivet.planning import row_loop
 from trivet.planning.plan import Edge
 
 Depths = dict[int, int]
 """Rows kept of each storage that is a ring; what is not in it is kept whole."""
+
+
+RowsRead = tuple[tuple[int, ...], tuple[int, ...]]
+"""`needs` and `keeps` of a link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +72,13 @@ OnFire = Callable[[int, int, Sequence[int]], None]
 
 def make_link(edge: Edge, storage: int, height: int, rows: int = 1) -> Link:
     """The link of an edge for an actor of so many rows, `rows` a firing."""
-    needs, keeps = _rows_by_firing(edge, height, rows)
+    needs, keeps = rows_by_firing(edge, height, rows)
     return Link(edge.source, storage, needs, keeps)
 
 
 @lru_cache(maxsize=4096)
-def _rows_by_firing(edge: Edge, height: int, rows: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def rows_by_firing(edge: Edge, height: int, rows: int) -> RowsRead:
+    """`needs` and `keeps` of a link, for an actor of so many rows."""
     needs, keeps = [], [edge.height]
     for row in reversed(range(height)):
         first = edge.first(row)
@@ -87,6 +93,13 @@ def _rows_by_firing(edge: Edge, height: int, rows: int) -> tuple[tuple[int, ...]
 def completes(actors: Sequence[Actor], depths: Depths, on_fire: OnFire | None = None) -> bool:
     """True iff the loop comes to its end with these depths."""
     return _Loop(actors, depths).run(on_fire)
+
+
+def _trial(actors: Sequence[Actor]) -> Callable[[Depths], bool]:
+    """`completes` for many depths of the same actors: in C where the library is built."""
+    if row_loop.is_available():
+        return row_loop.NativeLoop(actors).completes
+    return partial(completes, actors)
 
 
 class _Loop:
@@ -179,8 +192,8 @@ def minimal_depths(actors: Sequence[Actor], rings: Sequence[Ring]) -> Depths:
     depths = demand_driven_depths(actors, rings)
     if not _has_fork(actors):
         return depths
-    by_row = sorted(rings, key=lambda ring: -ring.row_bytes)
-    depths = _shrink(actors, by_row, depths)
+    by_row, suffices = sorted(rings, key=lambda ring: -ring.row_bytes), _trial(actors)
+    depths = _shrink(suffices, by_row, depths)
     left = SEARCH_FIRINGS // max(1, sum(actor.firings for actor in actors) * len(rings))
     improved = True
     while improved:
@@ -190,9 +203,9 @@ def minimal_depths(actors: Sequence[Actor], rings: Sequence[Ring]) -> Depths:
                 continue
             left -= 1
             others = [other for other in by_row if other is not ring]
-            grown = _shrink(actors, others, {**depths, ring.storage: depths[ring.storage] + 1})
+            grown = _shrink(suffices, others, {**depths, ring.storage: depths[ring.storage] + 1})
             if ring_bytes(rings, grown) < ring_bytes(rings, depths):
-                depths, improved = _shrink(actors, by_row, grown), True
+                depths, improved = _shrink(suffices, by_row, grown), True
     return depths
 
 
@@ -210,16 +223,16 @@ def _has_fork(actors: Sequence[Actor]) -> bool:
     return any(len(indices) > 1 for indices in readers.values())
 
 
-def _shrink(actors: Sequence[Actor], rings: Sequence[Ring], depths: Depths) -> Depths:
+def _shrink(suffices: Callable[[Depths], bool], rings: Sequence[Ring], depths: Depths) -> Depths:
     """Every ring in turn as shallow as the loop allows; what a depth allows, a deeper ring allows too."""
     depths = dict(depths)
     for ring in rings:
         low, high = 1, depths[ring.storage]
-        if high > 1 and not completes(actors, {**depths, ring.storage: high - 1}):
+        if high > 1 and not suffices({**depths, ring.storage: high - 1}):
             continue
         while low < high:
             middle = (low + high) // 2
-            if completes(actors, {**depths, ring.storage: middle}):
+            if suffices({**depths, ring.storage: middle}):
                 high = middle
             else:
                 low = middle + 1
@@ -236,6 +249,17 @@ def overlap_distances(
     their row bytes. The row that a firing reads counts as read until the firing ends; an actor that fires once keeps
     off all of what it reads. A pair that is missing may overlap at will.
     """
+    if row_loop.is_available():
+        found = row_loop.NativeLoop(actors).distances(depths, lower, upper)
+        assert found is not None, "these depths suffice"
+        return found
+    return distances_in_python(actors, depths, lower, upper)
+
+
+def distances_in_python(
+    actors: Sequence[Actor], depths: Depths, lower: dict[int, int], upper: dict[int, int]
+) -> dict[tuple[int, int], int]:
+    """`overlap_distances` without the library."""
     readers = {
         storage: [(i, link.keeps) for i, actor in enumerate(actors) for link in actor.links if link.storage == storage]
         for storage in upper

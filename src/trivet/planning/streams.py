@@ -7,7 +7,7 @@ over the ring of an operand that nobody else reads, as `analysis.storage` decide
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 
 from trivet.analysis.liveness import layer_by_layer
 from trivet.analysis.storage import Sharing, StorageMap, overwritable, share_storage
@@ -16,7 +16,16 @@ from trivet.ir.graph import Graph, Node, Value
 from trivet.planning.layout import COUNTER_BYTES, SCRATCH_ALIGNMENT
 from trivet.planning.plan import Edge, KernelNeeds
 from trivet.planning.rows import Rows, counted_rows, reduces_rows, row_edge
-from trivet.planning.schedule import Actor, Depths, Ring, make_link, minimal_depths, overlap_distances
+from trivet.planning.schedule import (
+    Actor,
+    Depths,
+    Link,
+    Ring,
+    RowsRead,
+    minimal_depths,
+    overlap_distances,
+    rows_by_firing,
+)
 
 MAX_RANGE = 80
 """Nodes that a stream holds at most, which bounds the search."""
@@ -97,6 +106,7 @@ class StreamModel:
         self.items = self._make_items(needs)
         self.held = self._make_held(keep_inputs)
         self._ranges: dict[tuple[int, int, int], _Range] = {}
+        self._windows: dict[tuple[int, int, int], RowsRead] = {}
         self._segments: dict[tuple[range, int, tuple[int, ...], tuple[bool, ...], int], Depths] = {}
 
     # What a range costs.
@@ -233,12 +243,19 @@ class StreamModel:
         for position in positions:
             item, rows = self.items[position], self.rows_a_firing(position, pixels)
             links = tuple(
-                make_link(replace(edge, source=sources.get(s)), roots.get(s, s), item.height, rows)
-                for s, edge in item.reads
+                Link(sources.get(s), roots.get(s, s), *self._rows_read(position, number, edge, rows))
+                for number, (s, edge) in enumerate(item.reads)
             )
             sources[item.storage] = len(actors)
             actors.append(Actor(item.height, roots[item.storage], item.accumulates, links, rows))
         return actors
+
+    def _rows_read(self, position: int, number: int, edge: Edge, rows: int) -> RowsRead:
+        """What a node reads of its operand `number` with so many rows a firing; the same tuples every time."""
+        key = (position, number, rows)
+        if key not in self._windows:
+            self._windows[key] = rows_by_firing(edge, self.items[position].height, rows)
+        return self._windows[key]
 
     # Construction.
 
