@@ -37,7 +37,7 @@ def layers(model: bytes) -> list[Layer]:
         for output in range(operator.OutputsLength()):
             tensor = subgraph.Tensors(operator.Outputs(output))
             if TYPE_NAMES[tensor.Type()] not in UNSEEN:
-                found.append(Layer(kind, operator.Outputs(output), tensor.Name().decode()))
+                found.append(Layer(kind, operator.Outputs(output), (tensor.Name() or b"").decode()))
     return found
 
 

@@ -16,18 +16,11 @@ from trivet.driver import Settings
 from trivet.frontends.options import LoadOptions
 from trivet.frontends.tflite import load
 
-RECURRENT = "recurrent layers do not convert yet"
 CUSTOM = "is not part of TFLite"
 
 TFLITE_REFUSALS: dict[str, str] = {
     "tflite-micro__audio_preprocessor_float": CUSTOM,
     "tflite-micro__audio_preprocessor_int8": CUSTOM,
-    "tflite-micro__dtln_noise_suppression": RECURRENT,
-    "tflite-micro__keyword_scrambled": RECURRENT,
-    "tflite-micro__keyword_scrambled_8bit": RECURRENT,
-    "tflite-micro__micro_speech_lstm": RECURRENT,
-    "tflite-micro__trained_lstm": RECURRENT,
-    "tflite-micro__trained_lstm_int8": RECURRENT,
 }
 """What the frontend refuses, and a part of the message; every runner inherits it."""
 

@@ -16,7 +16,8 @@ from trivet.frontends.options import LoadOptions
 from trivet.frontends.tflite import load
 
 INVOCATIONS = 6
-NETWORKS = [network for network in networks("tflite") if network.name.startswith("micro-wake-word")] or [None]
+RECURRENT = ("tflite-micro__keyword_scrambled", "tflite-micro__trained_lstm_int8")
+NETWORKS = [n for n in networks("tflite") if n.name.startswith("micro-wake-word") or n.name in RECURRENT] or [None]
 
 
 class LiteRT:
@@ -74,8 +75,8 @@ RUNTIMES = {Numerics.TFLM: Tflm, Numerics.LITERT: LiteRT}
 @pytest.mark.parametrize("network", NETWORKS, ids=[n.name if n else "shared-absent" for n in NETWORKS])
 def test_invocations_equal_the_runtime(network: Network, contract: Numerics, runner: type, shared: Path) -> None:
     ours, theirs = runner(network.path, contract), RUNTIMES[contract](network.path)
-    (shape,) = {value.type.shape for value in load(network.path).graph.inputs}
+    ((shape, dtype),) = {(value.type.shape, value.type.dtype) for value in load(network.path).graph.inputs}
     random = np.random.default_rng(3)
     for _ in range(INVOCATIONS):
-        x = random.integers(-128, 128, shape).astype(np.int8)
+        x = random.integers(-128, 128, shape).astype(dtype.numpy)
         np.testing.assert_array_equal(ours.run(x).ravel(), theirs.run(x).ravel())

@@ -14,6 +14,7 @@ from trivet.ops import (
     pool,
     quantize,
     recurrent,
+    recurrent_stored,
     reduce,
     resize,
     softmax,
@@ -102,6 +103,8 @@ ALL_OPS: tuple[type[Op], ...] = (
     recurrent.Lstm,
     recurrent.Gru,
     recurrent.Rnn,
+    recurrent_stored.QuantizedLstm,
+    recurrent_stored.Svdf,
     resize.ResizeNearest,
     resize.ResizeBilinear,
 )

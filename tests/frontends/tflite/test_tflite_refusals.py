@@ -32,7 +32,7 @@ def chain(*kinds: tuple[str, str | None]) -> bytes:
 
 
 def test_all_problems_stand_in_one_report(tmp_path: Path) -> None:
-    model = chain(("UNIQUE", None), ("ABS", None), ("CUSTOM", "Filter"), ("SVDF", None))
+    model = chain(("UNIQUE", None), ("ABS", None), ("CUSTOM", "Filter"), ("RNN", None))
     assert (
         message(tmp_path, model)
         == """\
@@ -41,8 +41,8 @@ model.tflite: 3 problems
        hint: cut the network before it, and compute it in the application
   2. model.tflite: operator 2 CUSTOM:Filter 't3': the custom operator 'Filter' is not part of TFLite
        hint: cut the network before it, and compute it in the application
-  3. model.tflite: operator 3 SVDF 't4': recurrent layers do not convert yet
-       hint: use a convolution over a window of frames"""
+  3. model.tflite: operator 3 RNN 't4': recurrent layers of this kind do not convert
+       hint: export the layer as a plain graph: Keras with unroll=True, or as a streaming network with variables"""
     )
 
 

@@ -41,6 +41,8 @@ TABLES = {
     "REDUCE_PROD": "ReducerOptions",
     "RESIZE_BILINEAR": "ResizeBilinearOptions",
     "RESIZE_NEAREST_NEIGHBOR": "ResizeNearestNeighborOptions",
+    "SVDF": "SVDFOptions",
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": "UnidirectionalSequenceLSTMOptions",
     "CALL_ONCE": "CallOnceOptions",
     "VAR_HANDLE": "VarHandleOptions",
 }

@@ -48,7 +48,7 @@ class Tensor:
 class Operator:
     """One operator: `kind` is its name in the schema, or `CUSTOM:name`; -1 among `inputs` is an absent operand.
 
-    `custom` are the option bytes of a custom operator.
+    `custom` are the option bytes of a custom operator, `intermediates` tensors that only say how it computes.
     """
 
     kind: str
@@ -56,6 +56,7 @@ class Operator:
     outputs: tuple[int, ...]
     options: dict[str, Option]
     custom: bytes = b""
+    intermediates: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +183,8 @@ def _operator(table: Table, kinds: list[str], limit: int) -> Operator:
         table.buffer.corrupt(f"operator kind {code} of {len(kinds)}")
     inputs = _indices(table, 1, limit, lowest=-1)
     custom = bytes(table.vector(5, 1) or b"") if kinds[code].startswith("CUSTOM:") else b""
-    return Operator(kinds[code], inputs, _indices(table, 2, limit), _options(table, kinds[code]), custom)
+    outputs, intermediates = _indices(table, 2, limit), _indices(table, 8, limit)
+    return Operator(kinds[code], inputs, outputs, _options(table, kinds[code]), custom, intermediates)
 
 
 def _options(table: Table, kind: str) -> dict[str, Option]:

@@ -11,13 +11,11 @@ _BOOLEAN = "write it with comparisons, MINIMUM and MAXIMUM on numbers"
 _OUTSIDE = "cut the network before it, and compute it in the application"
 
 _REASONS: dict[str, tuple[str, str]] = {
-    "UNIDIRECTIONAL_SEQUENCE_LSTM": ("recurrent layers do not convert yet", _RECURRENT),
-    "BIDIRECTIONAL_SEQUENCE_LSTM": ("recurrent layers do not convert yet", _RECURRENT),
-    "UNIDIRECTIONAL_SEQUENCE_RNN": ("recurrent layers do not convert yet", _RECURRENT),
-    "BIDIRECTIONAL_SEQUENCE_RNN": ("recurrent layers do not convert yet", _RECURRENT),
-    "LSTM": ("recurrent layers do not convert yet", _RECURRENT),
-    "RNN": ("recurrent layers do not convert yet", _RECURRENT),
-    "SVDF": ("recurrent layers do not convert yet", "use a convolution over a window of frames"),
+    "BIDIRECTIONAL_SEQUENCE_LSTM": ("recurrent layers of this kind do not convert", _RECURRENT),
+    "UNIDIRECTIONAL_SEQUENCE_RNN": ("recurrent layers of this kind do not convert", _RECURRENT),
+    "BIDIRECTIONAL_SEQUENCE_RNN": ("recurrent layers of this kind do not convert", _RECURRENT),
+    "LSTM": ("recurrent layers of this kind do not convert", _RECURRENT),
+    "RNN": ("recurrent layers of this kind do not convert", _RECURRENT),
     "WHILE": ("a loop whose number of rounds is decided at run time", _LOOP),
     "IF": ("a branch that is decided at run time", "export the network with the condition fixed"),
     "CALL": ("a call of another subgraph", "inline it when exporting"),

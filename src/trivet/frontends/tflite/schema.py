@@ -124,6 +124,8 @@ _OPTIONS: dict[str, tuple[int, str]] = {
     "REDUCE_PROD": (27, "keep_dims:?"),
     "RESIZE_BILINEAR": (15, "_:i __:i align_corners:? half_pixel_centers:?"),
     "RESIZE_NEAREST_NEIGHBOR": (74, "align_corners:? half_pixel_centers:?"),
+    "SVDF": (6, "rank:i activation:b asymmetric_inputs:?"),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": (71, "activation:b cell_clip:f proj_clip:f time_major:? asymmetric_inputs:?"),
     "CALL_ONCE": (103, "subgraph:i"),
     "VAR_HANDLE": (111, "container:s shared_name:s"),
 }

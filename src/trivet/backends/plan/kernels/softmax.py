@@ -27,6 +27,7 @@ SOFTMAX_S8 = CKernel(
         (
             Field("powers", BLOB, "i32 [256]: e^(beta scale d) in Q0.31 for d from -255 to 0; -1: counts as nothing"),
             Field("features", U32, "elements of the last axis"),
+            Field("wide", U32, "1: the result is int16"),
         ),
     ),
 )
@@ -81,13 +82,13 @@ def softmax_s8(node: Node) -> Call | None:
     """TensorFlow Lite's integer softmax over the last axis."""
     op, x = node.op, node.inputs[0].type
     assert isinstance(op, Softmax)
-    if x.dtype is not d.I8 or op.dtype is not d.I8 or op.numerics in (None, Numerics.ONNX) or op.axis != x.rank - 1:
+    if x.dtype is not d.I8 or op.numerics in (None, Numerics.ONNX) or op.axis != x.rank - 1:
         return None
     if not 1 <= x.shape[-1] <= MAX_FEATURES_S8:
         return None
     assert x.quant is not None
     table = power_table(x.quant.scale, op.beta).astype("<i4")
-    return Call(SOFTMAX_S8, node.inputs, {"powers": table, "features": x.shape[-1]})
+    return Call(SOFTMAX_S8, node.inputs, {"powers": table, "features": x.shape[-1], "wide": int(op.dtype is d.I16)})
 
 
 @KERNELS.kernel(Softmax)

@@ -10,7 +10,20 @@ from trivet.backends.ckernels import Call, CKernel
 from trivet.backends.table import KernelTable
 from trivet.ir.op import Op
 from trivet.ops import activation as a
-from trivet.ops import border, conv, dynamic, matmul, pool, quantize, recurrent, reduce, resize, softmax, trees
+from trivet.ops import (
+    border,
+    conv,
+    dynamic,
+    matmul,
+    pool,
+    quantize,
+    recurrent,
+    recurrent_stored,
+    reduce,
+    resize,
+    softmax,
+    trees,
+)
 from trivet.ops import elementwise as e
 from trivet.ops import movement as m
 
@@ -45,6 +58,10 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
     "gather": (m.Gather,),
     "take": (resize.ResizeNearest,),
     "bilinear": (resize.ResizeBilinear,),
+    "recurrent_stored": (
+        recurrent_stored.QuantizedLstm,
+        recurrent_stored.Svdf,
+    ),
     "recurrent": (
         recurrent.Lstm,
         recurrent.Gru,

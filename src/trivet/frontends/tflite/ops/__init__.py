@@ -22,6 +22,7 @@ FAMILIES = (
     "blocks",
     "state",
     "custom",
+    "recurrent",
 )
 """Those that most networks need come first: a family is imported when no earlier one knows an operator."""
 

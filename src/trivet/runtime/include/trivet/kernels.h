@@ -24,6 +24,7 @@
 #include "trivet/kernels/gather.h"
 #include "trivet/kernels/take.h"
 #include "trivet/kernels/bilinear.h"
+#include "trivet/kernels/recurrent_stored.h"
 #include "trivet/kernels/recurrent.h"
 #include "trivet/kernels/trees.h"
 #include "trivet/kernels/dynamic.h"
@@ -51,9 +52,10 @@
     TRIVET_KERNELS_GATHER(X) \
     TRIVET_KERNELS_TAKE(X) \
     TRIVET_KERNELS_BILINEAR(X) \
+    TRIVET_KERNELS_RECURRENT_STORED(X) \
     TRIVET_KERNELS_RECURRENT(X) \
     TRIVET_KERNELS_TREES(X) \
     TRIVET_KERNELS_DYNAMIC(X) \
 
-#define TRIVET_KERNEL_COUNT 206
+#define TRIVET_KERNEL_COUNT 209
 #endif

@@ -146,16 +146,10 @@ static void sums_i16(const trivet_batch_matmul_stored_record *p, const int16_t *
     }
 }
 
-/* x * mantissa * 2^(shift - 31) with the mantissa cut to 16 bits, rounded once, modulo 2^32. */
-static int64_t rescaled_64(int64_t x, int32_t mantissa, int32_t shift) {
-    int64_t reduced = mantissa < 0x7FFF0000 ? (mantissa + (1 << 15)) >> 16 : 0x7FFF;
-    return (int32_t)(uint64_t)((x * reduced + ((int64_t)1 << (14 - shift))) >> (15 - shift));
-}
-
 static void store_i16(const trivet_batch_matmul_stored_record *p, const double *scale, const int64_t *sums,
                       int16_t *y) {
     for (uint32_t n = 0; n < p->columns; n++) {
-        int64_t value = scale == NULL ? rescaled_64(sums[n], p->mantissa, p->shift)
+        int64_t value = scale == NULL ? trivet_rescale_q15(sums[n], p->mantissa, p->shift)
                                       : trivet_round_half_even((double)sums[n] * *scale);
         value += p->out_zero;
         y[n] = (int16_t)(value < -32768 ? -32768 : value > 32767 ? 32767 : value);

@@ -25,6 +25,13 @@ static inline int32_t trivet_rescale_q31(int32_t x, int32_t mantissa, int32_t sh
     return (int32_t)trivet_rdbp(product, (uint32_t)(left - shift));
 }
 
+/* x * mantissa * 2^(shift - 31) with the mantissa cut to 16 bits, rounded once, modulo 2^32.
+ * Shifts from -31 to 7. */
+static inline int64_t trivet_rescale_q15(int64_t x, int32_t mantissa, int32_t shift) {
+    int64_t reduced = mantissa < 0x7FFF0000 ? (mantissa + (1 << 15)) >> 16 : 0x7FFF;
+    return (int32_t)(uint64_t)((x * reduced + ((int64_t)1 << (14 - shift))) >> (15 - shift));
+}
+
 /* x * 2^exponent within int32. */
 static inline int32_t trivet_saturating_shift_left(int32_t x, uint32_t exponent) {
     int64_t wide = (int64_t)x * ((int64_t)1 << exponent);

@@ -7,8 +7,9 @@
 typedef struct trivet_softmax_s8_record {
     trivet_blob powers; /* i32 [256]: e^(beta scale d) in Q0.31 for d from -255 to 0; -1: counts as nothing */
     uint32_t features; /* elements of the last axis */
+    uint32_t wide; /* 1: the result is int16 */
 } trivet_softmax_s8_record;
-typedef char trivet_softmax_s8_record_is_packed[sizeof(trivet_softmax_s8_record) == 12 ? 1 : -1];
+typedef char trivet_softmax_s8_record_is_packed[sizeof(trivet_softmax_s8_record) == 16 ? 1 : -1];
 
 typedef struct trivet_softmax_f32_record {
     uint32_t features; /* elements of the last axis */
