@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -99,7 +100,7 @@ def split(text: str, file: str, launches: LaunchList) -> list[Program]:
     lines = text.splitlines()
     starts = [index for index, line in enumerate(lines) if line.startswith(HEADING)]
     programs = []
-    for start, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
+    for start, stop in pairwise([*starts, len(lines)]):
         body = "\n" * start + "\n".join(lines[start:stop])
         program = assemble(body, file, launches.registers, launches.extended)
         programs.append(Program(lines[start][len(HEADING) :].strip(), program.code, program.lines, file))

@@ -64,15 +64,29 @@ def _is_idle(line: Line, registers: dict[Var, int]) -> bool:
 
 def estimated_cycles(compiled: Compiled, model: CycleModel) -> int:
     """Cycles of all launches of a kernel in the cycle model, if every branch were executed."""
-    kernel, registers = compiled.kernel, compiled.allocation.registers
-    lines: Sequence[Line] = [line for line in compiled.allocation.code if not _is_idle(line, registers)]
-    once = sum(model.cost(line.opcode.kind) * line.weight for line in lines if isinstance(line, Virtual))
+    kernel = compiled.kernel
+    once = sum(model.cost(line.opcode.kind) * line.weight for line in _lines(compiled))
     blocks = -(-kernel.grid // model.cores)
     return len(kernel.launches) * blocks * model.rows(kernel.block) * once
 
 
 def estimated_loads(compiled: Compiled) -> int:
     """Global loads of all threads in all launches, if every branch were executed."""
-    lines = (line for line in compiled.allocation.code if isinstance(line, Virtual) and line.opcode is Opcode.LD)
+    return _executed(compiled, [line for line in _lines(compiled) if line.opcode is Opcode.LD])
+
+
+def estimated_instructions(compiled: Compiled) -> int:
+    """Instructions of all threads in all launches, if every branch were executed."""
+    return _executed(compiled, _lines(compiled))
+
+
+def _lines(compiled: Compiled) -> list[Virtual]:
+    """What is emitted, labels left out."""
+    allocation = compiled.allocation
+    code = (line for line in allocation.code if not _is_idle(line, allocation.registers))
+    return [line for line in code if isinstance(line, Virtual)]
+
+
+def _executed(compiled: Compiled, lines: Sequence[Virtual]) -> int:
     kernel = compiled.kernel
     return len(kernel.launches) * kernel.threads * sum(line.weight for line in lines)

@@ -11,11 +11,13 @@ from trivet.backends.gpu.artifact import EmittedProgram, emit
 from trivet.backends.gpu.emit import compile_kernel, estimated_cycles
 from trivet.backends.gpu.ir import Kernel
 from trivet.backends.gpu.machine import Machine
+from trivet.backends.gpu.passes.coarsen import Coarsen
 from trivet.backends.gpu.passes.fold import Fold
 from trivet.backends.gpu.passes.kernel_dce import KernelDce
 from trivet.backends.gpu.passes.kernel_pass import KernelPass
 from trivet.backends.gpu.passes.licm import Licm
 from trivet.backends.gpu.passes.shared_tile import SharedTile
+from trivet.backends.gpu.passes.sink import Sink
 from trivet.backends.gpu.passes.strength_reduce import StrengthReduce
 from trivet.backends.gpu.passes.unroll import Unroll
 from trivet.backends.gpu.program import KernelProgram, lower
@@ -27,7 +29,7 @@ LOWER, KEEP, EMIT = "lower-to-kernel", "keep-cheapest", "regalloc-emit"
 LEVELS: tuple[tuple[KernelPass, ...], ...] = (
     (),
     (Licm(), StrengthReduce(), KernelDce()),
-    (Licm(), StrengthReduce(), SharedTile(), Unroll(), Fold(), KernelDce()),
+    (Licm(), StrengthReduce(), SharedTile(), Coarsen(), Unroll(), Fold(), KernelDce(), Sink()),
 )
 """The kernel passes of each level, in order."""
 

@@ -19,6 +19,7 @@ from trivet.backends.gpu.flatten import Line, Virtual
 from trivet.backends.gpu.ir import BID, GID, SPECIAL, TID, Kernel, Value, Var
 from trivet.backends.gpu.isa import BLOCK_ID, GLOBAL_ID, THREAD_ID, Opcode
 from trivet.backends.gpu.liveness import Interval, intervals
+from trivet.backends.gpu.webs import renumbered
 from trivet.core.record import dataclass
 from trivet.errors import DoesNotFit
 
@@ -44,7 +45,7 @@ def allocate(kernel: Kernel, code: Sequence[Line], registers: int) -> Allocation
 
     Raises: DoesNotFit where even an empty machine has too few for one instruction.
     """
-    spiller = _Spiller(kernel, list(code), registers)
+    spiller = _Spiller(kernel, renumbered(code), registers)
     while True:
         found = intervals(spiller.code, (*SPECIAL, *kernel.parameters))
         moment = crowded(found, registers)

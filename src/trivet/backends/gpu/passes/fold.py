@@ -93,6 +93,8 @@ class _Folder:
     def __init__(self, kernel: Kernel, body: Body, fired: Counter[str]) -> None:
         self.kernel = kernel
         self.fired = fired
+        self.seen: Counter[Var] = Counter()
+        """How many of the `reads` the walk has come past."""
         self.counters: set[Var] = set()
         """Of the loops around, which are needed to the loops' ends."""
         self.reads = Counter(var for statement in walk(body) for var in reads_of(statement))
@@ -101,6 +103,7 @@ class _Folder:
         """The body, given facts, which are brought up to its end."""
         done: list[Statement] = []
         for statement in body:
+            self.seen.update(reads_of(statement))
             statement = with_operands(statement, lambda value: _resolved(value, facts))
             match statement:
                 case For():
@@ -153,9 +156,10 @@ class _Folder:
         Else the base would be kept only for that.
         """
         link = statement.a if isinstance(statement.a, Var) else statement.b
-        if not isinstance(link, Var) or link in (known.base, statement.result):
+        if not isinstance(link, Var) or link == known.base:
             return False
-        return self.reads[link] == 1 or known.base in self.counters
+        lives_on = known.base in self.counters or self.seen[known.base] < self.reads[known.base]
+        return lives_on or (self.reads[link] == 1 and link != statement.result)
 
     def _value(self, statement: Binary, facts: Facts) -> Known | None:
         a, b = statement.a, statement.b

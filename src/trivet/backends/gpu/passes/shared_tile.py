@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from trivet.backends.gpu.emit import Compiled, compile_kernel, estimated_cycles, estimated_loads
 from trivet.backends.gpu.ir import (
     TID,
     Barrier,
@@ -31,12 +30,9 @@ from trivet.backends.gpu.ir_rewrite import Names, with_bodies
 from trivet.backends.gpu.ir_verify import thread_dependent
 from trivet.backends.gpu.isa import Opcode
 from trivet.backends.gpu.machine import Machine
-from trivet.backends.gpu.passes.fold import Fold
-from trivet.backends.gpu.passes.kernel_dce import KernelDce
+from trivet.backends.gpu.passes.outlook import outlook
 from trivet.backends.gpu.passes.several_rows import of_several_blocks
-from trivet.backends.gpu.passes.unroll import Unroll
 from trivet.core.record import dataclass
-from trivet.errors import DoesNotFit
 
 MOST_ROWS = 8
 """Each row of a block needs a register for its sum."""
@@ -50,24 +46,20 @@ class SharedTile:
     """for p to end { a = load [p] }  -->  shared[tid] = load [p + tid]; barrier; for q = 0 to n { a = load shared [q] }
 
     where p is the same for all threads of a block. A block takes several rows, so that what its threads read apart is
-    loaded once for all of them. Done where the cycle model gains by it once the code is unrolled, and where at most a
-    quarter of the loads is left.
+    loaded once for all of them. Done where the cycle model gains by it once the code is unrolled, where no more
+    instructions are executed, and where at most a quarter of the loads is left.
     """
 
     name: str = "shared-tile"
 
     def run(self, kernel: Kernel, machine: Machine, fired: Counter[str]) -> Kernel:
-        plain = _finished(kernel, machine)
-        if plain is None:
-            return kernel
-        best, least = kernel, estimated_cycles(plain, machine.model)
+        plain = outlook(kernel, machine)
+        best, least = kernel, plain
         for form in _forms(kernel, machine):
-            made = _finished(form, machine)
-            if made is None or estimated_loads(made) * LOADS_KEPT > estimated_loads(plain):
-                continue
-            cycles = estimated_cycles(made, machine.model)
-            if cycles < least:
-                best, least = form, cycles
+            made = outlook(form, machine)
+            saves = made.loads * LOADS_KEPT <= plain.loads and made.instructions <= plain.instructions
+            if saves and made.cycles < least.cycles:
+                best, least = form, made
         fired["tiled"] += best is not kernel
         return best
 
@@ -81,18 +73,6 @@ def _forms(kernel: Kernel, machine: Machine) -> Iterator[Kernel]:
         tiled = _Tiler(merged, machine).run()
         if tiled is not None:
             yield tiled
-
-
-def _finished(kernel: Kernel, machine: Machine) -> Compiled | None:
-    """What the passes that follow make of a kernel, None where it needs more shared memory than there is."""
-    ignored: Counter[str] = Counter()
-    for later in (Unroll(), Fold(), KernelDce()):
-        kernel = later.run(kernel, machine, ignored)
-    try:
-        made = compile_kernel(kernel, machine)
-    except DoesNotFit:
-        return None
-    return made if made.shared_words <= machine.shared_words else None
 
 
 @dataclass(frozen=True, slots=True)

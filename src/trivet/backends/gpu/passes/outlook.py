@@ -1,0 +1,43 @@
+"""What the last passes of -O2 will make of a kernel: how a pass finds out which of several forms is the best."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from trivet.backends.gpu.emit import compile_kernel, estimated_cycles, estimated_instructions, estimated_loads
+from trivet.backends.gpu.ir import Kernel
+from trivet.backends.gpu.machine import Machine
+from trivet.backends.gpu.passes.fold import Fold
+from trivet.backends.gpu.passes.kernel_dce import KernelDce
+from trivet.backends.gpu.passes.sink import Sink
+from trivet.backends.gpu.passes.unroll import Unroll
+from trivet.core.record import dataclass
+from trivet.errors import DoesNotFit
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Estimates for all launches of a kernel, if every branch were executed."""
+
+    cycles: float
+    instructions: float
+    loads: float
+    spilled: int
+
+
+HOPELESS = Outlook(float("inf"), float("inf"), float("inf"), 0)
+
+
+def outlook(kernel: Kernel, machine: Machine) -> Outlook:
+    """After unrolling, folding and dead code; hopeless where registers or shared memory are too small."""
+    ignored: Counter[str] = Counter()
+    for later in (Unroll(), Fold(), KernelDce(), Sink()):
+        kernel = later.run(kernel, machine, ignored)
+    try:
+        made = compile_kernel(kernel, machine)
+    except DoesNotFit:
+        return HOPELESS
+    if made.shared_words > machine.shared_words:
+        return HOPELESS
+    cycles, instructions = estimated_cycles(made, machine.model), estimated_instructions(made)
+    return Outlook(cycles, instructions, estimated_loads(made), made.allocation.slots)
