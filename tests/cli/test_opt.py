@@ -77,6 +77,7 @@ def test_the_stated_range_stays_with_the_program(capsys: Capture, tmp_path: Path
     ir.write_text(text)
     assert trivet(capsys, "opt", ir)[1] == text
     assert "%x: i32[2, 2] in [-3, 5]" in trivet(capsys, "opt", ir, "--print-ranges", "--verify-each")[2]
+    assert "accepts=(-7, 7)" in trivet(capsys, "opt", ir, "--i32-range", "7")[1], "what is asked for wins"
     assert trivet(capsys, "compile", ir, "-o", plan)[0] == 0
     assert "input x: i32[2, 2] in [-3, 5]" in trivet(capsys, "inspect", plan)[1]
     for seed in range(3):

@@ -87,8 +87,8 @@ class Rewriter:
         graph.input_ports[index] = replace(port, perm=_no_identity(tuple(new_axis[a] for a in old_order)))
         return moved
 
-    def accept(self, index: int, interval: Interval) -> bool:
-        """State what input `index` may hold; True iff it was not stated before."""
+    def accept(self, index: int, interval: Interval | None) -> bool:
+        """State what input `index` may hold, None: all of its type; True iff that is new."""
         port = self.graph.input_ports[index]
         if port.accepts == interval:
             return False

@@ -39,7 +39,8 @@ class RangeCheck(Pass):
         if problems:
             raise Problems(rw.graph.name, problems)
         for index, value in enumerate(rw.graph.inputs):
-            if ranges.interval(value) != full_range(value.type) and rw.accept(index, ranges.interval(value)):
+            interval = ranges.interval(value)
+            if rw.accept(index, None if interval == full_range(value.type) else interval):
                 rw.count("range of an input")
 
 
