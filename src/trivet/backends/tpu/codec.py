@@ -74,10 +74,15 @@ def decode(kind: Any, data: Json, where: str) -> Any:
             raise _wrong(where, "true or false", data)
         return data
     if kind is str:
-        if type(data) is not str or len(data) > MAX_TEXT:
+        if type(data) is not str or len(data) > MAX_TEXT or _is_broken(data):
             raise _wrong(where, f"a text of up to {MAX_TEXT} characters", data)
         return data
     return _decode_composed(kind, data, where)
+
+
+def _is_broken(text: str) -> bool:
+    """True iff it holds half of a surrogate pair, which JSON can write and nobody can print."""
+    return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _decode_composed(kind: Any, data: Json, where: str) -> Any:
@@ -148,7 +153,7 @@ def check_keys(data: Json, names: tuple[str, ...], where: str) -> None:
         raise _wrong(where, "an object", data)
     missing, unknown = [n for n in names if n not in data], [n for n in data if n not in names]
     if missing or unknown:
-        what = f"lacks '{missing[0]}'" if missing else f"has an unknown key '{unknown[0]:.40}'"
+        what = f"lacks '{missing[0]}'" if missing else f"has an unknown key {unknown[0][:40]!r}"
         raise InvalidModel(f"{where} {what}", hint=f"its keys are {', '.join(names)}")
 
 

@@ -29,7 +29,7 @@ from trivet.backends.tpu.softmax import softmax
 from trivet.errors import InvalidModel
 from trivet.ir.op import Array
 
-WHOLE_VIEW_ELEMENTS = 1 << 23
+WHOLE_VIEW_ELEMENTS = 1 << 21
 """Views up to this size are gathered once for all passes of a layer."""
 
 BLOCK_ELEMENTS = 1 << 20

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from trivet.backends.tpu.ir import Buffer, Program, Target, View
-from trivet.core.record import dataclass
 from trivet.ir.op import Array
 
 Ints = npt.NDArray[np.int64]
@@ -34,9 +33,8 @@ class Memory:
 
     def gather(self, view: View, rows: slice, columns: slice) -> Array:
         """The elements of a part of a view: [rows, columns] of the buffer's type."""
-        addresses = Addresses.of(view)
         data = self.array(view.buffer)
-        index, inside = addresses.part(rows, columns)
+        index, inside = addresses(view, range(*rows.indices(view.rows)), range(*columns.indices(view.columns)))
         if inside is None:
             return data[index]
         return np.where(inside, data[np.where(inside, index, 0)], data.dtype.type(view.fill))
@@ -53,39 +51,20 @@ class Memory:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class Addresses:
-    """A view's address generator, unrolled: every row and every column has a number to add, and a place."""
+def addresses(view: View, rows: range, columns: range) -> tuple[Ints, npt.NDArray[np.bool_] | None]:
+    """Element numbers of a part of a view [rows, columns], and which lie inside the image (None: all)."""
+    (height, width), (sn, sy, sx, sc) = view.image, view.steps
+    n, oy, ox = np.unravel_index(np.asarray(rows, np.int64), (view.batch, *view.out))
+    ky, kx, c = np.unravel_index(np.asarray(columns, np.int64), (*view.kernel, view.channels))
+    y, x = oy * view.stride[0] - view.pads[0], ox * view.stride[1] - view.pads[1]
+    dy, dx = ky * view.dilation[0], kx * view.dilation[1]
+    index = (view.offset + n * sn + y * sy + x * sx)[:, None] + (dy * sy + dx * sx + c * sc)
+    if not index.size or (_are_inside(y, dy, height) and _are_inside(x, dx, width)):
+        return index, None
+    y, x = y[:, None] + dy, x[:, None] + dx
+    return index, (y >= 0) & (y < height) & (x >= 0) & (x < width)
 
-    row_base: Ints
-    row_y: Ints
-    row_x: Ints
-    column_base: Ints
-    column_y: Ints
-    column_x: Ints
-    image: tuple[int, int]
-    padded: bool
 
-    @staticmethod
-    def of(view: View) -> Addresses:
-        (height, width), (sn, sy, sx, sc) = view.image, view.steps
-        n, oy, ox = np.unravel_index(np.arange(view.rows, dtype=np.int64), (view.batch, *view.out))
-        ky, kx, c = np.unravel_index(np.arange(view.columns, dtype=np.int64), (*view.kernel, view.channels))
-        y, x = oy * view.stride[0] - view.pads[0], ox * view.stride[1] - view.pads[1]
-        dy, dx = ky * view.dilation[0], kx * view.dilation[1]
-        padded = bool(
-            view.rows
-            and view.columns
-            and (y.min() < 0 or x.min() < 0 or y.max() + dy.max() >= height or x.max() + dx.max() >= width)
-        )
-        row_base = view.offset + n * sn + y * sy + x * sx
-        return Addresses(row_base, y, x, dy * sy + dx * sx + c * sc, dy, dx, (height, width), padded)
-
-    def part(self, rows: slice, columns: slice) -> tuple[Ints, npt.NDArray[np.bool_] | None]:
-        """Element numbers [rows, columns], and which lie inside the image (None: all)."""
-        index = self.row_base[rows, None] + self.column_base[columns]
-        if not self.padded:
-            return index, None
-        y = self.row_y[rows, None] + self.column_y[columns]
-        x = self.row_x[rows, None] + self.column_x[columns]
-        return index, (y >= 0) & (y < self.image[0]) & (x >= 0) & (x < self.image[1])
+def _are_inside(positions: Ints, moves: Ints, size: int) -> bool:
+    """True iff every position, moved by every move, is an index."""
+    return bool(positions.min() + moves.min() >= 0 and positions.max() + moves.max() < size)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from trivet.backends.tpu.execute import run
 from trivet.backends.tpu.ir import Program
 from trivet.backends.tpu.text import print_program
-from trivet.backends.tpu.verify import verify
+from trivet.backends.tpu.verify import TooLarge, verify
 from trivet.core.record import dataclass
-from trivet.errors import InvalidModel
+from trivet.errors import DoesNotFit, InvalidModel
 from trivet.ir.op import Array
 
 
@@ -23,8 +23,11 @@ class Tiles:
         return print_program(self.program)
 
     def violations(self) -> Iterable[str]:
+        """Raises: DoesNotFit where the program is more than the simulator takes."""
         try:
             verify(self.program, fits=False)
+        except TooLarge as error:
+            raise DoesNotFit(f"the TPU's simulator does not take {error.message}", where=error.where) from None
         except InvalidModel as error:
             yield str(error)
 

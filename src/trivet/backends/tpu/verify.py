@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -53,10 +54,16 @@ MAX_COUNT = 1 << 12
 """Buffers, layers, steps of an epilogue."""
 
 MAX_VIEW = 1 << 26
-"""Elements of a view: what the simulator may have to gather at once, in parts."""
+"""Elements of a view, bytes of all buffers."""
+
+MAX_MACS = 1 << 36
+"""Products that all passes make, useful or not: a run ends in bounded time."""
 
 MAX_WORK = 1 << 28
-"""Rows that all passes stream, and elements that the other units read: a run ends in bounded time."""
+"""Elements that the units beside the array read, and that the epilogue takes through its steps."""
+
+MAX_SOFTMAX = 1 << 12
+"""Columns from which on the sum of a softmax could leave int32."""
 
 INT32 = np.iinfo(np.int32)
 
@@ -66,21 +73,32 @@ def verify(program: Program, fits: bool = True) -> None:
     _Verifier(program, fits).run()
 
 
+class TooLarge(InvalidModel):
+    """A program that may be right, and is more than the simulator takes."""
+
+
 class _Verifier:
     def __init__(self, program: Program, fits: bool) -> None:
         self.program = program
         self.fits = fits
         self.where = "program"
         self.work = 0
+        self.macs = 0
+        targets = [program.buffers[i] for layer in program.layers if 0 <= (i := layer.target.buffer) < self.buffers]
+        self.written = np.array([(buffer.address, buffer.end) for buffer in targets], np.int64).reshape(-1, 2)
+
+    @property
+    def buffers(self) -> int:
+        return len(self.program.buffers)
 
     def run(self) -> None:
         program = self.program
-        self.require(len(program.buffers) <= MAX_COUNT, f"more than {MAX_COUNT} buffers")
-        self.require(len(program.layers) <= MAX_COUNT, f"more than {MAX_COUNT} layers")
+        self.bound(len(program.buffers) <= MAX_COUNT, f"more than {MAX_COUNT} buffers")
+        self.bound(len(program.layers) <= MAX_COUNT, f"more than {MAX_COUNT} layers")
         if self.fits:
             for problem in excesses(program):
                 self.require(False, problem)
-        self.require(program.used_bytes <= MAX_VIEW, f"more than {MAX_VIEW} bytes of buffers")
+        self.bound(program.used_bytes <= MAX_VIEW, f"more than {MAX_VIEW} bytes of buffers")
         for buffer in program.buffers:
             self.where = f"buffer '{buffer.name}'"
             self.buffer(buffer)
@@ -92,6 +110,10 @@ class _Verifier:
     def require(self, claim: bool, message: str) -> None:
         if not claim:
             raise InvalidModel(message, where=f"{self.program.name}: {self.where}")
+
+    def bound(self, claim: bool, message: str) -> None:
+        if not claim:
+            raise TooLarge(message, where=f"{self.program.name}: {self.where}")
 
     def buffer(self, buffer: Buffer) -> None:
         self.require(buffer.elements >= 0 and buffer.address >= 0, "a negative size or address")
@@ -111,9 +133,10 @@ class _Verifier:
         for port in self.program.inputs:
             self.where = f"input '{port.name}'"
             filled.append(self.known(port.buffer))
-        for i, buffer in enumerate(filled):
+        filled = sorted((buffer for buffer in filled if buffer.elements), key=lambda buffer: buffer.address)
+        for buffer, following in pairwise(filled):
             self.where = f"buffer '{buffer.name}'"
-            self.require(not any(buffer.meets(other) for other in filled[:i]), "two sources fill the same bytes")
+            self.require(not buffer.meets(following), "two sources fill the same bytes")
 
     def port(self, port: Port) -> None:
         buffer = self.known(port.buffer)
@@ -121,16 +144,20 @@ class _Verifier:
         self.require(math.prod(port.shape) == buffer.elements, f"its shape has not {buffer.elements} elements")
         perm = port.perm
         self.require(perm is None or sorted(perm) == list(range(len(port.shape))), "its axes are no permutation")
+        lo, hi = (buffer.dtype.min, buffer.dtype.max) if port.accepts is None else port.accepts
+        self.require(buffer.dtype.min <= lo <= hi <= buffer.dtype.max, f"it accepts no {buffer.dtype.name}")
+        self.require(port.scale is None or 0 < port.scale < 1e38, "its scale is no positive float32")
+        self.require(INT32.min <= port.zero_point <= INT32.max, "its zero point is no int32")
 
     def known(self, index: int) -> Buffer:
-        self.require(0 <= index < len(self.program.buffers), f"there is no buffer {index}")
+        self.require(0 <= index < self.buffers, f"there is no buffer {index}")
         return self.program.buffers[index]
 
     def layer(self, index: int, layer: Layer) -> None:
         for view in operands(layer):
             self.view(view)
         self.target(layer)
-        self.require(len(steps(layer)) <= MAX_COUNT, f"more than {MAX_COUNT} steps")
+        self.bound(len(steps(layer)) <= MAX_COUNT, f"more than {MAX_COUNT} steps")
         for step in steps(layer):
             self.step(step, layer)
         match layer:
@@ -139,16 +166,17 @@ class _Verifier:
             case VectorLayer():
                 joined = sum(isinstance(step, Join) for step in layer.epilogue)
                 self.spend(layer.a.rows * (layer.a.columns + joined * layer.columns))
+                self.spend(layer.a.rows * layer.columns * len(layer.epilogue))
             case SoftmaxLayer():
                 self.require(self.known(layer.a.buffer).dtype is I8, "softmax of another type than i8")
                 self.words(layer.table, 256)
-                self.require(layer.a.columns > 0, "softmax of no columns")
+                self.require(layer.a.columns < MAX_SOFTMAX, f"softmax of {MAX_SOFTMAX} columns or more")
                 self.spend(layer.a.rows * layer.a.columns)
         self.order(index, layer)
 
     def spend(self, work: int) -> None:
         self.work += work
-        self.require(self.work <= MAX_WORK, f"more than {MAX_WORK} elements of work")
+        self.bound(self.work <= MAX_WORK, f"more than {MAX_WORK} elements of work")
 
     def order(self, index: int, layer: Layer) -> None:
         """RAW hazards: what a layer reads must have been written by the layers that it waits for."""
@@ -157,15 +185,15 @@ class _Verifier:
         for view in operands(layer):
             read = self.known(view.buffer)
             self.require(not read.meets(written), f"it reads bytes of '{read.name}' that it writes")
-            for later in range(layer.after + 1, index):
-                target = self.program.buffers[self.program.layers[later].target.buffer]
-                self.require(not target.meets(read), f"it does not wait for layer {later}, whose results it reads")
+            later = self.written[layer.after + 1 : index]
+            met = (later[:, 0] < read.end) & (read.address < later[:, 1])
+            self.require(not met.any(), "it does not wait for a layer whose results it reads")
 
     def view(self, view: View) -> None:
         buffer = self.known(view.buffer)
         sizes = (view.batch, *view.out, *view.kernel, view.channels)
         self.require(min(sizes) >= 1 and max(sizes) <= MAX_VIEW, "a view of a size that is none")
-        self.require(view.rows * view.columns <= MAX_VIEW, f"a view of more than {MAX_VIEW} elements")
+        self.bound(view.rows * view.columns <= MAX_VIEW, f"a view of more than {MAX_VIEW} elements")
         bounded = (*view.steps, view.offset, *view.pads, *view.stride, *view.dilation, *view.image)
         self.require(all(abs(value) < 1 << 27 for value in bounded), "a step beyond all memories")
         self.require(min(view.stride) >= 1 and min(view.dilation) >= 1, "strides and dilations are at least 1")
@@ -238,8 +266,11 @@ class _Verifier:
         self.require(layer.macs >= 0, "a negative count of MACs")
         table = layer.passes
         self.require(table.ndim == 2 and table.shape[1] == len(PASS_FIELDS), "a pass of another length")
-        self.spend(int(table[:, ROWS].sum()) if len(table) else 0)
         self.ranges(layer, table)
+        size = self.program.machine.array
+        self.macs += int(table[:, ROWS].sum()) * size * size
+        self.bound(self.macs <= MAX_MACS, f"more than {MAX_MACS} products")
+        self.spend(int(table[table[:, EPILOGUE] == 1, ROWS].sum()) * size * len(layer.epilogue))
         self.loads(layer, table)
         self.accumulators(table)
 
