@@ -26,8 +26,8 @@ COMMANDS = {
     "targets": ["targets"],
 }
 
-FILES = {"tpu-schedule"}
-"""Schemas of files, which are tested with their backends."""
+FILES = {"tpu-schedule", "tpu-compile", "tpu-run"}
+"""Schemas that are tested with their backends."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 from networks_on_tpu import CHECKOUT, legal, tiny
 
 from int8_networks import QUANT, Builder
@@ -144,6 +146,20 @@ def test_the_command_line_compiles_runs_checks_and_traces(tmp_path: Path, capsys
     schedule.write_bytes(schedule.read_bytes()[:-20])
     assert main(["run", str(schedule)]) == 1
     assert "is no JSON" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["compile", "run"])
+def test_what_json_prints_is_what_its_schema_says(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, schedule = str(EXAMPLES / "mm_relu.tiny"), str(tmp_path / "a.json")
+    assert main(["compile", model, "--target", "tpu", "-o", schedule, "--json"]) == 0
+    if command == "run":
+        capsys.readouterr()
+        assert main(["run", schedule, "--check", model, "--json"]) == 0
+    schema = json.loads((CHECKOUT / "docs" / "schema" / f"tpu-{command}.v1.json").read_text())
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate(json.loads(capsys.readouterr().out))
 
 
 def test_a_schedule_that_is_none_is_named(tmp_path: Path) -> None:

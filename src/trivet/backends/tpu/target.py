@@ -13,7 +13,7 @@ from trivet.backends.tpu.ir import Port, Program
 from trivet.backends.tpu.legalize import LegalizeTpu
 from trivet.backends.tpu.lower import lower
 from trivet.backends.tpu.machine import Machine, checked_array, read_machine, reference
-from trivet.backends.tpu.passes.allocate_buffers import AllocateBuffers
+from trivet.backends.tpu.passes.allocate_buffers import AllocateBuffers, placement_problem
 from trivet.backends.tpu.passes.base import TilePass
 from trivet.backends.tpu.passes.prefetch_weights import PrefetchWeights
 from trivet.backends.tpu.passes.renumber_passes import RenumberPasses
@@ -35,6 +35,7 @@ from trivet.ir.op import Array
 from trivet.ir.types import TensorType
 from trivet.passes.base import Pass
 from trivet.passes.stages import StageManager
+from trivet.planning.memory.problem import lower_bound
 
 SUFFIX = ".json"
 
@@ -86,14 +87,17 @@ def _on_tiles(pass_: TilePass) -> Callable[[Tiles, Counter[str]], Tiles | None]:
 
 
 def _compiled_figures(program: Program, timing: Timing) -> Mapping[str, object]:
-    weights = program.tiles.nbytes + program.parameters.nbytes
     return {
         "fast_bytes": program.used_bytes,
         "slow_bytes": 0,
-        "flash_bytes": weights,
+        "flash_bytes": program.tiles.nbytes + program.parameters.nbytes,
         "macs": sum(layer.macs for layer in timing.layers),
-        "cycles": timing.cycles,
+        "macs_overhead": 1.0,
+        "lower_bound_bytes": lower_bound(placement_problem(program)),
         "fits": True,
+        "techniques": [],
+        "cycles": timing.cycles,
+        "array": program.machine.array,
     }
 
 

@@ -32,11 +32,7 @@ class AllocateBuffers(TilePass):
     def run(self, program: Program, fired: Counter[str]) -> Program | None:
         if not program.buffers:
             return None
-        blocks = tuple(
-            Block(buffer.name, -(-buffer.size_bytes // WORD) * WORD, *life, alignment=WORD)
-            for buffer, life in zip(program.buffers, _lives(program), strict=True)
-        )
-        problem = Problem(blocks, (Region(REGION, None, WORD),))
+        problem = placement_problem(program)
         placement = exact(problem)
         assert not violations(problem, placement)
         if placement.peak(problem, REGION) >= program.used_bytes:
@@ -46,6 +42,15 @@ class AllocateBuffers(TilePass):
             replace(buffer, address=spot.offset) for buffer, spot in zip(program.buffers, placement.spots, strict=True)
         ]
         return replace(program, buffers=moved).with_layers(program.layers)
+
+
+def placement_problem(program: Program) -> Problem:
+    """Every buffer as a block that lives from its first writer to its last reader."""
+    blocks = tuple(
+        Block(buffer.name, -(-buffer.size_bytes // WORD) * WORD, *life, alignment=WORD)
+        for buffer, life in zip(program.buffers, _lives(program), strict=True)
+    )
+    return Problem(blocks, (Region(REGION, None, WORD),))
 
 
 def _lives(program: Program) -> list[tuple[int, int]]:
