@@ -25,7 +25,18 @@ from pathlib import Path
 from queue import SimpleQueue
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-COPIED = ("src", "tests", "examples", "docs", "pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", "Makefile")
+COPIED = (
+    "src",
+    "tests",
+    "examples",
+    "docs",
+    "hw",
+    "pyproject.toml",
+    "CMakeLists.txt",
+    "README.md",
+    "LICENSE",
+    "Makefile",
+)
 PASSED = 0
 NO_VERDICT = (2, 3, 4, 5)
 """Exit codes of pytest: all passed; interrupted, internal error, wrong usage, no tests. Others: a failure, a crash."""

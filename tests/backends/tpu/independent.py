@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import struct
 from typing import Any
 
 Json = Any
-FORMATS = {"i8": ("b", 1), "u8": ("B", 1), "i32": ("i", 4)}
+FORMATS = {"i8": ("b", 1), "u8": ("B", 1), "i32": ("i", 4), "f32": ("f", 4)}
 LOWEST, HIGHEST = -(1 << 31), (1 << 31) - 1
 
 
@@ -29,6 +30,14 @@ def byte(x: int) -> int:
     if not -128 <= x <= 127:
         raise Trap(x)
     return x
+
+
+def float32(x: float) -> float:
+    """The nearest float32."""
+    try:
+        return struct.unpack("<f", struct.pack("<f", x))[0]
+    except OverflowError:
+        return math.copysign(math.inf, x)
 
 
 def wrap(x: int) -> int:
@@ -101,7 +110,7 @@ class Machine:
             for element, value in enumerate(values):
                 self.put(buffers[port["buffer"]], element, value)
         for layer in self.schedule["layers"]:
-            {"array": self.array, "vector": self.vector, "softmax": self.softmax}[layer["kind"]](layer)
+            getattr(self, layer["kind"])(layer)
         self.states = {index: bytes(self.memory[self.bytes_of(index)]) for index in self.states}
         ports = [buffers[port["buffer"]] for port in self.schedule["outputs"]]
         return [[self.get(buffer, element) for element in range(buffer["elements"])] for buffer in ports]
@@ -216,6 +225,27 @@ class Machine:
                 y = -128 if power < 0 else min(max(rounded(high(r, power), 1 << shift) - 128, -128), 127)
                 self.finish(layer, y, m, c, len(x))
 
+    def quantize(self, layer: Json) -> None:
+        view, target = layer["a"], self.schedule["buffers"][layer["target"]["buffer"]]
+        lowest, highest = {"i8": (-128, 127), "u8": (0, 255)}[target["dtype"]]
+        for m in range(self.rows(view)):
+            for c in range(self.columns(view)):
+                t = float32(self.element(view, m, c) / float32(layer["scale"]))
+                if math.isnan(t) or math.isinf(t):
+                    y = highest if t > 0 else lowest
+                else:
+                    whole = math.floor(abs(t))
+                    up = abs(t) - whole > 0.5 or (abs(t) - whole == 0.5 and (layer["rounding"] == "away" or whole % 2))
+                    y = int(math.copysign(1, t)) * (whole + bool(up)) + layer["zero_point"]
+                self.finish(layer, min(max(y, lowest), highest), m, c, self.columns(view))
+
+    def dequantize(self, layer: Json) -> None:
+        view = layer["a"]
+        for m in range(self.rows(view)):
+            for c in range(self.columns(view)):
+                y = float32(layer["scale"]) * (self.element(view, m, c) - layer["zero_point"])
+                self.finish(layer, y, m, c, self.columns(view))
+
     # Cycles.
 
     def cycles(self) -> list[int]:
@@ -249,7 +279,8 @@ class Machine:
                 last = max(last, lanes + e)
             else:
                 rows, columns = self.rows(layer["a"]), self.columns(layer["a"])
-                port = max(port, ready, lanes) + rows * (3 * columns + 32)
+                each = 3 * columns + 32 if layer["kind"] == "softmax" else columns
+                port = max(port, ready, lanes) + rows * each
                 lanes = port + 1
                 last = max(last, lanes)
             done.append(last)

@@ -68,11 +68,14 @@ def compiled_network(name: str, array: int, level: int = 1) -> Program:
 
 
 def random_inputs(graph: Graph, seed: int = 1) -> list[Array]:
-    """Over the whole range of 8-bit inputs, small integers for i32."""
+    """Over the whole range of 8-bit inputs, small integers for i32, normal floats."""
     random = np.random.default_rng(seed)
     arrays = []
     for value in graph.inputs:
         dtype = value.type.dtype
+        if dtype.is_float:
+            arrays.append((8 * random.standard_normal(value.type.shape)).astype(np.float32))
+            continue
         lo, hi = (dtype.min, dtype.max) if dtype.bits == 8 else (-1000, 1000)
         arrays.append(random.integers(lo, hi, value.type.shape, endpoint=True).astype(dtype.numpy))
     return arrays

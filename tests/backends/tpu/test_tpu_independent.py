@@ -18,17 +18,21 @@ from trivet.backends.tpu.execute import execute, run
 from trivet.backends.tpu.ir import Program
 from trivet.backends.tpu.schedule import read, write
 from trivet.backends.tpu.timing import simulate
-from trivet.core.dtype import I8
+from trivet.core.dtype import F32, I8, U8
+from trivet.core.numerics import Numerics
 from trivet.errors import CompileError
 from trivet.ir.graph import Graph
 from trivet.ir.types import TensorType
 from trivet.ops.activation import Logistic
+from trivet.ops.conv import Conv2D
 from trivet.ops.elementwise import Add, Mul, Sub
 from trivet.ops.movement import Pad, Transpose
 from trivet.ops.pool import AveragePool2D
+from trivet.ops.quantize import Dequantize, Quantize
+from trivet.ops.resize import ResizeNearest
 from trivet.ops.softmax import Softmax
 
-QUANT, FULL, TFLM = int8_networks.QUANT, int8_networks.FULL, int8_networks.Numerics.TFLM
+QUANT, FULL, TFLM = int8_networks.QUANT, int8_networks.FULL, Numerics.TFLM
 OTHER = int8_networks.Quant.per_tensor(0.11, -20)
 
 
@@ -60,6 +64,13 @@ def layers() -> dict[str, Graph]:
     made: dict[str, Graph] = {}
     b = Builder(1)
     made["a convolution with stride, dilation and padding"] = b.finish(b.conv(b.input(1, 6, 5, 3), 5, 3, 2, 2))
+    b = Builder(10)
+    x, w = b.input(1, 3, 4, 6), b.weight(4, 2, 2, 3)
+    made["a convolution of groups"] = b.finish(b.emit(Conv2D(groups=2, out=QUANT, numerics=TFLM), x, w))
+    b = Builder(11)
+    x, unsigned = b.input(1, 4, 4, 2), int8_networks.Quant.per_tensor(0.01, -128)
+    w = b.graph.constant(b.weight(3, 2, 2, 2).data, TensorType(I8, (3, 2, 2, 2), unsigned))
+    made["weights with a zero point"] = b.finish(b.emit(Conv2D(out=QUANT, numerics=Numerics.LITERT_U8), x, w))
     b = Builder(2)
     made["a depthwise convolution over two blocks"] = b.finish(b.depthwise(b.input(2, 4, 5, 6)))
     b = Builder(3)
@@ -82,9 +93,18 @@ def layers() -> dict[str, Graph]:
     out = int8_networks.Quant.per_tensor(1 / 256, -128)
     made["a softmax"] = b.finish(b.emit(Softmax(1, 1.0, out, I8, TFLM), b.input(3, 9)))
     b = Builder(9)
-    x = b.emit(Transpose((0, 2, 1, 3)), b.input(1, 3, 4, 2))
-    padded = b.emit(Pad((0, 1, 2, 0), (0, 0, 1, 0), 3), x)
+    x = b.emit(Transpose((0, 2, 1, 3)), b.depthwise(b.input(1, 3, 4, 2)))
+    padded = b.emit(Pad((0, 1, 2, 0), (0, 0, 1, 0), 3), b.conv(x, 3))
     made["a transpose, a pad, a table"] = b.finish(b.emit(Logistic(out, TFLM), padded))
+    b = Builder(12)
+    x = b.graph.add_input("real", TensorType(F32, (2, 7)))
+    y = b.dense(b.emit(Quantize(QUANT), x), 5)
+    rounded = b.emit(Quantize(OTHER, U8, Numerics.ONNX), x)
+    made["floats that enter and leave"] = b.finish(b.emit(Dequantize(), y), b.emit(Dequantize(), rounded))
+    b = Builder(13)
+    made["a map twice and three times as large"] = b.finish(
+        b.emit(ResizeNearest((6, 12)), b.input(2, 2, 6, 3)), b.resize(b.input(1, 3, 2, 4))
+    )
     return made
 
 

@@ -15,17 +15,19 @@ from trivet.backends.tpu.ir import (
     ROWS,
     TILE,
     ArrayLayer,
+    DequantizeLayer,
     Ints,
     K,
     Layer,
     N,
     Program,
+    QuantizeLayer,
     Reduce,
     SoftmaxLayer,
     VectorLayer,
 )
 from trivet.backends.tpu.memory import Memory
-from trivet.backends.tpu.softmax import softmax
+from trivet.backends.tpu.scalar import dequantized, quantized, softmax
 from trivet.errors import InvalidModel
 from trivet.ir.op import Array
 
@@ -86,9 +88,20 @@ def _run_layer(program: Program, memory: Memory, layer: Layer) -> None:
         case VectorLayer():
             _run_vector(program, memory, layer)
         case SoftmaxLayer():
+            _run_softmax(program, memory, layer)
+        case QuantizeLayer():
             x = memory.gather(layer.a, slice(None), slice(None))
-            powers = program.parameters[layer.table : layer.table + 256].astype(np.int64)
-            _store(memory, layer, 0, 0, softmax(x.astype(np.int64), powers))
+            _store(memory, layer, 0, 0, quantized(x, layer, program.buffers[layer.target.buffer].dtype))
+        case DequantizeLayer():
+            memory.put(layer.target, dequantized(memory.gather(layer.a, slice(None), slice(None)), layer))
+
+
+def _run_softmax(program: Program, memory: Memory, layer: SoftmaxLayer) -> None:
+    powers = program.parameters[layer.table : layer.table + 256].astype(np.int64)
+    block = max(1, BLOCK_ELEMENTS // layer.columns)
+    for row in range(0, layer.a.rows, block):
+        x = memory.gather(layer.a, slice(row, row + block), slice(None))
+        _store(memory, layer, row, 0, softmax(x.astype(np.int64), powers))
 
 
 def _store(memory: Memory, layer: Layer, row: int, column: int, values: Ints) -> None:

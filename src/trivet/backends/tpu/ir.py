@@ -15,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from trivet.backends.tpu.machine import Machine
-from trivet.core.dtype import I8, I32, U8, DType
+from trivet.core.dtype import F32, I8, I32, U8, DType
 from trivet.core.record import dataclass
 from trivet.ir.op import Array
 from trivet.ir.types import Shape
 
 Ints = npt.NDArray[np.int64]
 
-ELEMENTS: dict[str, DType] = {"i8": I8, "u8": U8, "i32": I32}
-"""Element types of buffers."""
+ELEMENTS: dict[str, DType] = {"i8": I8, "u8": U8, "i32": I32, "f32": F32}
+"""Element types of buffers. Only the scalar unit reads and writes f32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,49 @@ class SoftmaxLayer:
         return self.a.columns
 
 
-Layer = ArrayLayer | VectorLayer | SoftmaxLayer
+class Rounding(IntEnum):
+    """Where halves go."""
+
+    AWAY = 0
+    EVEN = 1
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizeLayer:
+    """The scalar unit: float32 elements of A to stored integers, round(x / scale) + zero_point."""
+
+    name: str
+    a: View
+    scale: float
+    zero_point: int
+    rounding: Rounding
+    target: Target
+    after: int = -1
+
+    @property
+    def columns(self) -> int:
+        return self.a.columns
+
+
+@dataclass(frozen=True, slots=True)
+class DequantizeLayer:
+    """The scalar unit: stored integers of A to float32, scale * (x - zero_point)."""
+
+    name: str
+    a: View
+    scale: float
+    zero_point: int
+    target: Target
+    after: int = -1
+
+    @property
+    def columns(self) -> int:
+        return self.a.columns
+
+
+ScalarLayer = SoftmaxLayer | QuantizeLayer | DequantizeLayer
+
+Layer = ArrayLayer | VectorLayer | SoftmaxLayer | QuantizeLayer | DequantizeLayer
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,7 +366,7 @@ def operands(layer: Layer) -> Iterator[View]:
 
 def steps(layer: Layer) -> tuple[Step, ...]:
     """The epilogue; the scalar unit has none."""
-    return () if isinstance(layer, SoftmaxLayer) else layer.epilogue
+    return layer.epilogue if isinstance(layer, ArrayLayer | VectorLayer) else ()
 
 
 def rows(layer: Layer) -> int:

@@ -10,7 +10,7 @@ from trivet.backends.tpu.machine import Machine
 from trivet.errors import CompileError, Problems, Unsupported
 from trivet.ir.graph import Graph, Node, Value
 
-FAMILIES = ("elementwise", "movement", "pools", "products")
+FAMILIES = ("elementwise", "floats", "movement", "pools", "products")
 for _family in FAMILIES:
     importlib.import_module(f"trivet.backends.tpu.lowering.{_family}")
 

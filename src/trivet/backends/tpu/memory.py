@@ -39,6 +39,12 @@ class Memory:
             return data[index]
         return np.where(inside, data[np.where(inside, index, 0)], data.dtype.type(view.fill))
 
+    def put(self, target: Target, values: Array) -> None:
+        """Write floats [rows, columns] from the first row on."""
+        line, row = np.divmod(np.arange(values.shape[0]), target.line)
+        at = target.offset + line * target.line_step + row * target.row_step
+        self.array(target.buffer)[at[:, None] + np.arange(values.shape[1])] = values
+
     def store(self, target: Target, first_row: int, first_column: int, values: Ints) -> bool:
         """Write results [rows, columns]; False, and nothing is written, where one does not fit the element type."""
         data = self.array(target.buffer)

@@ -14,11 +14,14 @@ from trivet.backends.tpu.ir import (
     LOAD,
     ROWS,
     ArrayLayer,
+    DequantizeLayer,
     Join,
     K,
     Layer,
     Load,
     Program,
+    QuantizeLayer,
+    ScalarLayer,
     SoftmaxLayer,
     VectorLayer,
     operands,
@@ -134,8 +137,8 @@ class Clock:
                     yield self._stream(index, number, step, ready, from_memory)
             case VectorLayer():
                 yield self._vector(index, vector_reads(layer, self.machine.array), reads_per_row(layer), ready)
-            case SoftmaxLayer():
-                yield self._scalar(index, softmax_cycles(layer), ready)
+            case _:
+                yield self._scalar(index, scalar_cycles(layer), ready)
 
     def _stream(self, index: int, number: int, step: list[int], ready: int, from_memory: bool) -> PassTime:
         load, loaded = self._load(step[LOAD], ready, from_memory)
@@ -196,6 +199,10 @@ def kind_of(layer: Layer) -> str:
             return "vector"
         case SoftmaxLayer():
             return "softmax"
+        case QuantizeLayer():
+            return "quantize"
+        case DequantizeLayer():
+            return "dequantize"
 
 
 def reads_per_row(layer: VectorLayer) -> int:
@@ -208,9 +215,11 @@ def vector_reads(layer: VectorLayer, array: int) -> int:
     return layer.a.rows * -(-layer.columns // array) * reads_per_row(layer)
 
 
-def softmax_cycles(layer: SoftmaxLayer) -> int:
-    """The scalar unit walks each row three times (maximum, sum, result), one element a cycle."""
-    return layer.a.rows * (3 * layer.columns + SOFTMAX_FIXED)
+def scalar_cycles(layer: ScalarLayer) -> int:
+    """The scalar unit takes one element a cycle, and walks each row of a softmax three times: maximum, sum, result."""
+    if isinstance(layer, SoftmaxLayer):
+        return layer.a.rows * (3 * layer.columns + SOFTMAX_FIXED)
+    return layer.a.rows * layer.columns
 
 
 def _describe(report: LayerTime, layer: Layer, program: Program) -> None:
@@ -238,9 +247,10 @@ def _describe(report: LayerTime, layer: Layer, program: Program) -> None:
             report.activation_read_bytes += sum(
                 results * width[step.operand] for step in steps(layer) if isinstance(step, Join)
             )
-        case SoftmaxLayer(a=a):
-            bounds, depth = {"scalar unit": softmax_cycles(layer)}, 1
-            report.activation_read_bytes = 3 * a.rows * a.columns * width[a]
+        case _:
+            bounds, depth = {"scalar unit": scalar_cycles(layer)}, 1
+            walks = 3 if isinstance(layer, SoftmaxLayer) else 1
+            report.activation_read_bytes = walks * layer.a.rows * layer.a.columns * width[layer.a]
     report.bound = max(bounds, key=lambda name: bounds[name])
     report.roofline = bounds[report.bound] + depth
 
@@ -249,5 +259,7 @@ def parameter_words(layer: Layer) -> int:
     """Words of the parameter memory that a layer reads once."""
     if isinstance(layer, SoftmaxLayer):
         return 256
+    if not isinstance(layer, ArrayLayer | VectorLayer):
+        return 0
     words = {"Bias": layer.columns, "Rescale": 2 * layer.columns, "Table": 256}
     return sum(words.get(type(step).__name__, 0) for step in layer.epilogue)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from trivet.backends.tpu.ir import ArrayLayer, Program, SoftmaxLayer
+from trivet.backends.tpu.ir import ArrayLayer, Program, VectorLayer
 from trivet.backends.tpu.timing import PassTime, Timing
 
 TRACKS = ("weight loads", "array", "vector unit", "scalar unit", "epilogue")
@@ -34,7 +34,7 @@ def _events(program: Program, time: PassTime) -> Iterator[Event]:
     if isinstance(layer, ArrayLayer):
         unit = "array"
     else:
-        unit = "scalar unit" if isinstance(layer, SoftmaxLayer) else "vector unit"
+        unit = "vector unit" if isinstance(layer, VectorLayer) else "scalar unit"
     yield _event(unit, f"{layer.name} {time.number}", time.start, time.stop, arguments)
     if time.has_epilogue:
         yield _event("epilogue", layer.name, time.done - (time.stop - time.start), time.done, {"layer": time.layer})

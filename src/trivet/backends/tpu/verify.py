@@ -26,6 +26,7 @@ from trivet.backends.tpu.ir import (
     Bias,
     Buffer,
     Clamp,
+    DequantizeLayer,
     Divide,
     Ints,
     Join,
@@ -36,7 +37,9 @@ from trivet.backends.tpu.ir import (
     Offset,
     Port,
     Program,
+    QuantizeLayer,
     Rescale,
+    ScalarLayer,
     Scale,
     SoftmaxLayer,
     Step,
@@ -47,7 +50,7 @@ from trivet.backends.tpu.ir import (
     operands,
     steps,
 )
-from trivet.core.dtype import I8, I32
+from trivet.core.dtype import F32, I8
 from trivet.errors import InvalidModel
 
 MAX_COUNT = 1 << 12
@@ -55,6 +58,9 @@ MAX_COUNT = 1 << 12
 
 MAX_VIEW = 1 << 26
 """Elements of a view, bytes of all buffers."""
+
+MAX_COLUMNS = 1 << 24
+"""Columns of a view of a unit beside the array, which are read row by row."""
 
 MAX_MACS = 1 << 36
 """Products that all passes make, useful or not: a run ends in bounded time."""
@@ -117,7 +123,7 @@ class _Verifier:
 
     def buffer(self, buffer: Buffer) -> None:
         self.require(buffer.elements >= 0 and buffer.address >= 0, "a negative size or address")
-        self.require(buffer.dtype is not I32 or buffer.address % 4 == 0, "int32 elements off their word boundary")
+        self.require(buffer.dtype.bits != 32 or buffer.address % 4 == 0, "32-bit elements off their word boundary")
 
     def contents(self) -> None:
         """Constants and ports: what is in memory before a run, and what is taken from it."""
@@ -144,8 +150,12 @@ class _Verifier:
         self.require(math.prod(port.shape) == buffer.elements, f"its shape has not {buffer.elements} elements")
         perm = port.perm
         self.require(perm is None or sorted(perm) == list(range(len(port.shape))), "its axes are no permutation")
-        lo, hi = (buffer.dtype.min, buffer.dtype.max) if port.accepts is None else port.accepts
-        self.require(buffer.dtype.min <= lo <= hi <= buffer.dtype.max, f"it accepts no {buffer.dtype.name}")
+        if port.accepts is not None:
+            lo, hi = port.accepts
+            integer = buffer.dtype.is_integer
+            self.require(
+                integer and buffer.dtype.min <= lo <= hi <= buffer.dtype.max, f"it accepts no {buffer.dtype.name}"
+            )
         self.require(port.scale is None or 0 < port.scale < 1e38, "its scale is no positive float32")
         self.require(INT32.min <= port.zero_point <= INT32.max, "its zero point is no int32")
 
@@ -167,12 +177,29 @@ class _Verifier:
                 joined = sum(isinstance(step, Join) for step in layer.epilogue)
                 self.spend(layer.a.rows * (layer.a.columns + joined * layer.columns))
                 self.spend(layer.a.rows * layer.columns * len(layer.epilogue))
-            case SoftmaxLayer():
-                self.require(self.known(layer.a.buffer).dtype is I8, "softmax of another type than i8")
-                self.words(layer.table, 256)
-                self.require(layer.a.columns < MAX_SOFTMAX, f"softmax of {MAX_SOFTMAX} columns or more")
-                self.spend(layer.a.rows * layer.a.columns)
+            case _:
+                self.scalar(layer)
+        wide = isinstance(layer, ArrayLayer) or layer.a.columns <= MAX_COLUMNS
+        self.bound(wide, f"more than {MAX_COLUMNS} columns")
+        self.types(layer)
         self.order(index, layer)
+
+    def scalar(self, layer: ScalarLayer) -> None:
+        self.spend(layer.a.rows * layer.a.columns)
+        if isinstance(layer, SoftmaxLayer):
+            self.require(self.known(layer.a.buffer).dtype is I8, "softmax of another type than i8")
+            self.words(layer.table, 256)
+            self.require(layer.a.columns < MAX_SOFTMAX, f"softmax of {MAX_SOFTMAX} columns or more")
+            return
+        self.require(0 < layer.scale < 1e38, "a scale that is no positive float32")
+        self.require(INT32.min <= layer.zero_point <= INT32.max, "a zero point that is no int32")
+
+    def types(self, layer: Layer) -> None:
+        """Floats are for the scalar unit: it reads them to quantize, and writes them to dequantize."""
+        reads = [self.known(view.buffer).dtype is F32 for view in operands(layer)]
+        writes = self.known(layer.target.buffer).dtype is F32
+        self.require(all(reads) if isinstance(layer, QuantizeLayer) else not any(reads), "an operand of a wrong type")
+        self.require(writes == isinstance(layer, DequantizeLayer), "a result of a wrong type")
 
     def spend(self, work: int) -> None:
         self.work += work
@@ -199,7 +226,8 @@ class _Verifier:
         self.require(min(view.stride) >= 1 and min(view.dilation) >= 1, "strides and dilations are at least 1")
         self.require(min(view.image) >= 0, "an image of negative size")
         dtype = buffer.dtype
-        self.require(dtype.min <= view.fill <= dtype.max, f"padding {view.fill} is no {buffer.dtype.name}")
+        lo, hi = (0, 0) if dtype.is_float else (dtype.min, dtype.max)
+        self.require(lo <= view.fill <= hi, f"padding {view.fill} is no {buffer.dtype.name}")
         spans = [_positions(view, axis) for axis in (0, 1)]
         if any(lo > hi for lo, hi in spans):
             return

@@ -6,13 +6,16 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from trivet.backends.tpu.ir import Reduce, Target, VectorLayer, View
+import numpy as np
+
+from trivet.backends.tpu.ir import ELEMENTS, Reduce, Target, VectorLayer, View
 from trivet.backends.tpu.limits import refuse_unless
 from trivet.backends.tpu.lowering.builder import LOWERINGS, Builder, Lower
 from trivet.core.dtype import I8, I32, U8
 from trivet.ir.graph import Node
 from trivet.ir.types import Shape
 from trivet.ops.movement import Concat, Expand, Pad, PadMode, Reshape, Slice, Transpose
+from trivet.ops.resize import ResizeNearest
 
 AXES = 4
 """Loops of an address generator."""
@@ -21,7 +24,8 @@ AXES = 4
 @LOWERINGS.kernel(Reshape)
 def lower_reshape(node: Node) -> Lower:
     """The same bytes."""
-    _check_elements(node)
+    dtype = node.output.type.dtype
+    refuse_unless(dtype.name in ELEMENTS, node, f"the activation memory holds {', '.join(ELEMENTS)}, not {dtype.name}")
     return lambda builder: builder.alias(node.output, node.inputs[0])
 
 
@@ -133,6 +137,35 @@ def _emit_pad(node: Node, builder: Builder) -> None:
     _copy(builder, node, view, Target.matrix(builder.define(node.output), view.rows, c))
 
 
+@LOWERINGS.kernel(ResizeNearest)
+def lower_resize(node: Node) -> Lower:
+    """By whole factors: for each row that a row becomes, a copy in which every column repeats."""
+    op, x = node.op, node.inputs[0].type
+    assert isinstance(op, ResizeNearest)
+    _check_elements(node)
+    for size, extent, taps in zip(op.size, x.shape[1:3], op.taps(x), strict=True):
+        repeats = size % extent == 0 and bool(np.array_equal(taps.lower, np.arange(size) // (size // extent)))
+        refuse_unless(repeats, node, f"it does not repeat every element: {x} becomes {list(op.size)}")
+    return partial(_emit_resize, node)
+
+
+def _emit_resize(node: Node, builder: Builder) -> None:
+    op = node.op
+    assert isinstance(op, ResizeNearest)
+    images, height, width, channels = node.inputs[0].type.shape
+    rows, columns = op.size
+    down, across = rows // height, columns // width
+    source, out = builder.buffer(node.inputs[0]), builder.define(node.output)
+    for number in range(images * down):
+        image, i = divmod(number, down)
+        steps = (width * channels, channels, 0, 1)
+        first = image * height * width * channels
+        view = View(source, first, steps, height, (width, across), channels, (width, across))
+        at = (image * rows + i) * columns * channels
+        target = Target(out, at, channels, columns, down * columns * channels)
+        _copy(builder, node, view, target, f".{number}")
+
+
 def _check_elements(node: Node) -> None:
     dtype = node.output.type.dtype
-    refuse_unless(dtype in (I8, U8, I32), node, f"it moves {dtype.name}: the activation memory holds i8, u8 and i32")
+    refuse_unless(dtype in (I8, U8, I32), node, f"it moves {dtype.name}: the vector unit moves i8, u8 and i32")
