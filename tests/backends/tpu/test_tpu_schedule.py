@@ -71,6 +71,7 @@ DAMAGE = {
     "a dangling buffer": (damaged("layers", 0, "a", "buffer", value=99), "there is no buffer 99"),
     "a view that leaves its buffer": (damaged("layers", 0, "a", "offset", value=1), "a view of elements"),
     "a target that leaves its buffer": (damaged("layers", 0, "target", "row_step", value=500), "results in elements"),
+    "a result one element too far": (damaged("layers", 0, "target", "offset", value=1), "results in elements 1 to 45"),
     "a layer that waits for itself": (damaged("layers", 1, "after", value=1), "it waits for layer 1"),
     "a layer that does not wait": (damaged("layers", 1, "after", value=-1), "does not wait for a layer"),
     "parameters that are not there": (damaged("layers", 0, "epilogue", 0, "at", value=4000), "there are no parameters"),

@@ -10,11 +10,17 @@ import numpy as np
 import pytest
 from networks_on_tpu import CHECKOUT, EXAMPLES, compiled, legal, random_inputs, tiny
 
+from int8_networks import FULL, Builder
 from trivet import driver
 from trivet.backends.tpu.ir import Program
 from trivet.backends.tpu.schedule import write
+from trivet.core.dtype import I8
+from trivet.core.numerics import Numerics
+from trivet.core.quant import Quant
 from trivet.errors import CompileError
 from trivet.ir.graph import Graph
+from trivet.ir.types import TensorType
+from trivet.ops.matmul import Dense
 
 HARDWARE = CHECKOUT / "hw" / "tpu"
 PATHS = (CHECKOUT / "src", CHECKOUT / "tests", Path(__file__).parent)
@@ -80,7 +86,7 @@ def test_examples_take_the_same_cycles_in_hardware(tmp_path: Path) -> None:
 
 
 def test_a_layer_of_a_network_takes_the_same_cycles_in_hardware(tmp_path: Path) -> None:
-    """With it, at the same array size: skipped passes, and a product whose tiles come from the activation memory."""
+    """With it, at the same array size: skipped passes, tiles from the activation memory, results between integers."""
     graph = legal(driver.load(CHECKOUT / "examples" / "models" / "digits_int8.tflite").graph)
     program = compiled(graph, 8, 1)
     program.layers = program.layers[:1]
@@ -88,4 +94,15 @@ def test_a_layer_of_a_network_takes_the_same_cycles_in_hardware(tmp_path: Path) 
     for name, text in {"zeros": ZEROS, "two_inputs": (EXAMPLES[0].parent / "two_inputs.tiny").read_text()}.items():
         graph = tiny(text)
         put(tmp_path, name, compiled(graph, 8, 1), graph)
+    graph = legal(halves())
+    put(tmp_path, "halves", compiled(graph, 8, 1), graph)
     simulate(tmp_path, 8)
+
+
+def halves() -> Graph:
+    """A dense layer with the multiplier 1/4, most of whose sums are small: half of its results lie between integers."""
+    b = Builder()
+    x, fourth = b.input(16, 2), Quant.per_tensor(0.02, 5)
+    values = np.array([[1, 2], [-3, 1], [1, -1], [0, 3]], np.int8)
+    w = b.graph.constant(values, TensorType(I8, (4, 2), Quant.per_tensor(0.1, 0)))
+    return b.finish(b.emit(Dense(FULL, fourth, Numerics.TFLM), x, w))
