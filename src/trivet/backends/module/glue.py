@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from trivet.core.record import dataclass
 from trivet.core.version import __version__
+
+
+_RUST_LIB = Path(__file__).parent / "data" / "lib.rs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,8 @@ def platformio(contents: Contents) -> dict[str, str]:
 
 def rust(contents: Contents) -> dict[str, str]:
     """A `no_std` crate around the C; cargo builds both."""
-    p, upper = contents.prefix, contents.prefix.upper()
+    p = contents.prefix
+    lib = _RUST_LIB.read_text(encoding="utf-8").replace("PREFIX", p).replace("UPPER", p.upper())
     crate = p.replace("_", "-")
     files = ", ".join(f'"{source}"' for source in contents.sources)
     return {
@@ -168,96 +173,7 @@ fn main() {{
     build.compile("{p}");
 }}
 """,
-        "rust/lib.rs": f"""\
-//! {_words(contents.name)}, a neural network. One instance at a time: its memory is static.
-#![no_std]
-
-use core::ffi::{{c_char, c_int, c_void, CStr}};
-use core::mem::MaybeUninit;
-
-/// As large as the module's context on every machine with pointers of 64 bits or less.
-#[repr(C, align(8))]
-struct Context([MaybeUninit<u8>; 128]);
-
-extern "C" {{
-    fn {p}_init(context: *mut Context) -> c_int;
-    fn {p}_reset(context: *mut Context) -> c_int;
-    fn {p}_run(context: *mut Context) -> c_int;
-    fn {p}_input(context: *mut Context, index: u32) -> *mut c_void;
-    fn {p}_output(context: *const Context, index: u32) -> *const c_void;
-    fn {p}_input_port(index: u32) -> *const Port;
-    fn {p}_output_port(index: u32) -> *const Port;
-    fn {p}_status_text(status: c_int) -> *const c_char;
-}}
-
-/// An input or output: real = scale * (stored - zero_point).
-#[repr(C)]
-pub struct Port {{
-    name: *const c_char,
-    pub dtype: c_int,
-    pub rank: u32,
-    pub shape: [u32; 8],
-    pub bytes: u32,
-    pub scale: f32,
-    pub zero_point: i32,
-}}
-
-/// What went wrong; the text is English.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Error(pub i32);
-
-impl Error {{
-    pub fn text(&self) -> &'static str {{
-        unsafe {{ CStr::from_ptr({p}_status_text(self.0)).to_str().unwrap_or("unknown status") }}
-    }}
-}}
-
-/// The network. Only one may exist at a time.
-pub struct Network(Context);
-
-fn checked(status: c_int) -> Result<(), Error> {{
-    if status == 0 {{ Ok(()) }} else {{ Err(Error(status)) }}
-}}
-
-impl Network {{
-    /// # Safety
-    /// All instances share one static memory: no other may be in use.
-    pub unsafe fn new() -> Result<Self, Error> {{
-        let mut context = Context([MaybeUninit::uninit(); 128]);
-        checked({p}_init(&mut context))?;
-        Ok(Network(context))
-    }}
-
-    /// States get their initial values.
-    pub fn reset(&mut self) -> Result<(), Error> {{
-        checked(unsafe {{ {p}_reset(&mut self.0) }})
-    }}
-
-    /// The bytes of an input; write them before every run.
-    pub fn input(&mut self, index: u32) -> Option<&mut [u8]> {{
-        unsafe {{
-            let port = {p}_input_port(index).as_ref()?;
-            let data = {p}_input(&mut self.0, index) as *mut u8;
-            if data.is_null() {{ None }} else {{ Some(core::slice::from_raw_parts_mut(data, port.bytes as usize)) }}
-        }}
-    }}
-
-    pub fn run(&mut self) -> Result<(), Error> {{
-        checked(unsafe {{ {p}_run(&mut self.0) }})
-    }}
-
-    /// The bytes of an output, valid until the next run.
-    pub fn output(&self, index: u32) -> Option<&[u8]> {{
-        unsafe {{
-            let port = {p}_output_port(index).as_ref()?;
-            let data = {p}_output(&self.0, index) as *const u8;
-            if data.is_null() {{ None }} else {{ Some(core::slice::from_raw_parts(data, port.bytes as usize)) }}
-        }}
-    }}
-}}
-
-pub const TRIVET_{upper}: &str = "{__version__}";
-""",
+        "rust/lib.rs": lib.replace("NAME", _words(contents.name)).replace("VERSION", __version__),
     }
 
 
