@@ -51,9 +51,14 @@ class Library:
     def _table(self, item: Item) -> dict[str, list[Item]]:
         return self._local[item.file] if _is_local(item) else self._everywhere
 
-    def take(self, roots: Iterable[str]) -> Amalgamation:
-        """Everything that `roots` need, in an order in which it compiles."""
-        reached = self._reached(roots)
+    def definition(self, name: str) -> str:
+        """The text that defines a name which all files see."""
+        return "\n\n".join(item.text.strip("\n") for item in self._everywhere[name])
+
+    def take(self, roots: Iterable[str], without: Iterable[str] = ()) -> Amalgamation:
+        """Everything that `roots` need but what defines the names in `without`, in an order in which it compiles."""
+        left_out = frozenset(without)
+        reached = {key: item for key, item in self._reached(roots).items() if not item.names & left_out}
         renamed = _renamings(reached)
         parts: dict[bool, list[str]] = {True: [], False: []}
         system: list[str] = []

@@ -27,8 +27,8 @@ Schedule: TypeAlias = tuple[Loop | int, ...]
 
 
 def step_height(plan: PlanInfo, step: StepInfo) -> int:
-    """Rows that the firings of a step count: of its first result, or of operand 0 if it accumulates."""
-    tensor = plan.tensors[step.inputs[0] if step.accumulates else step.outputs[0]]
+    """Rows that the firings of a step count: of its first result, or of operand 0 if it accumulates or has none."""
+    tensor = plan.tensors[step.inputs[0] if step.accumulates or not step.outputs else step.outputs[0]]
     if len(tensor.shape) != 4:
         return 1
     is_ring = tensor.depth < tensor.height
@@ -60,14 +60,14 @@ class _Step:
         self.height = step_height(plan, step)
         self.rows = min(step.rows, self.height)
         self.fired = 0
-        self.place = plan.tensors[step.outputs[0]]
-        self.is_ring = self.place.depth < self.place.height
+        self.place = plan.tensors[step.outputs[0]] if step.outputs else None
+        self.is_ring = self.place is not None and self.place.depth < self.place.height
         self.edges = [_edge(plan, step, row) for row in step.edges]
         self.reads = [plan.tensors[step.inputs[edge.operand]] for edge in self.edges]
         self.readers: list[tuple[_Step, Edge]] = []
 
     def find_readers(self, steps: Sequence[_Step]) -> None:
-        place = (self.place.region, self.place.offset)
+        place = None if self.place is None else (self.place.region, self.place.offset)
         self.readers = [
             (other, edge)
             for other in steps[self.index + 1 :]
@@ -85,7 +85,7 @@ class _Step:
     def made(self) -> int:
         """Rows of the result that exist."""
         if self.step.accumulates:
-            return 0 if self.is_unfinished else self.place.height
+            return 0 if self.is_unfinished else 1 << 62
         return min(self.fired * self.rows, self.height)
 
     def may_fire(self, steps: Sequence[_Step]) -> bool:
@@ -95,10 +95,10 @@ class _Step:
                 last = max((r for row in rows if (r := edge.last(row)) is not None), default=-1)
                 if last >= steps[edge.source].made():
                     return False
-        lost = rows.stop - 1 - self.place.depth
-        if self.step.accumulates or not self.is_ring or lost < 0:
+        if self.place is None or self.step.accumulates or not self.is_ring:
             return True
-        return all(reader.low(edge) > lost for reader, edge in self.readers)
+        lost = rows.stop - 1 - self.place.depth
+        return lost < 0 or all(reader.low(edge) > lost for reader, edge in self.readers)
 
     def low(self, edge: Edge) -> int:
         """The lowest row of what `edge` reads that is still needed."""

@@ -8,7 +8,6 @@ from pathlib import Path
 from trivet.core.record import dataclass
 from trivet.core.version import __version__
 
-
 _RUST_LIB = Path(__file__).parent / "data" / "lib.rs"
 
 

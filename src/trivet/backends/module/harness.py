@@ -9,6 +9,34 @@ from trivet.backends.plan.reader import PlanInfo
 from trivet.core.record import dataclass
 from trivet.ir.op import Array
 
+_COMPARISONS = """\
+/* Elements that differ from what they must be; for floats by more than `tolerance` times the largest. */
+static unsigned differing(const void *actual, const void *expected, size_t bytes) {
+    unsigned count = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        count += ((const uint8_t *)actual)[i] != ((const uint8_t *)expected)[i];
+    }
+    return count;
+}
+
+static unsigned far(const void *actual, const void *expected, size_t bytes, float tolerance) {
+    float largest = 1e-30f;
+    unsigned count = 0;
+    for (size_t i = 0; i < bytes / sizeof(float); i++) {
+        float want;
+        memcpy(&want, (const uint8_t *)expected + i * sizeof want, sizeof want);
+        largest = isfinite(want) && fabsf(want) > largest ? fabsf(want) : largest;
+    }
+    for (size_t i = 0; i < bytes / sizeof(float); i++) {
+        float want, have;
+        memcpy(&want, (const uint8_t *)expected + i * sizeof want, sizeof want);
+        memcpy(&have, (const uint8_t *)actual + i * sizeof have, sizeof have);
+        count += !(fabsf(want - have) <= tolerance * largest) && memcmp(&want, &have, sizeof want) != 0;
+    }
+    return count;
+}
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -53,32 +81,7 @@ def test_program(plan: PlanInfo, options: ModuleOptions, samples: Sequence[Sampl
 {"".join(arrays)}
 {memory}static {p}_context network;
 
-/* Elements that differ from what they must be; for floats by more than `tolerance` times the largest. */
-static unsigned differing(const void *actual, const void *expected, size_t bytes) {{
-    unsigned count = 0;
-    for (size_t i = 0; i < bytes; i++) {{
-        count += ((const uint8_t *)actual)[i] != ((const uint8_t *)expected)[i];
-    }}
-    return count;
-}}
-
-static unsigned far(const void *actual, const void *expected, size_t bytes, float tolerance) {{
-    float largest = 1e-30f;
-    unsigned count = 0;
-    for (size_t i = 0; i < bytes / sizeof(float); i++) {{
-        float want;
-        memcpy(&want, (const uint8_t *)expected + i * sizeof want, sizeof want);
-        largest = isfinite(want) && fabsf(want) > largest ? fabsf(want) : largest;
-    }}
-    for (size_t i = 0; i < bytes / sizeof(float); i++) {{
-        float want, have;
-        memcpy(&want, (const uint8_t *)expected + i * sizeof want, sizeof want);
-        memcpy(&have, (const uint8_t *)actual + i * sizeof have, sizeof have);
-        count += !(fabsf(want - have) <= tolerance * largest) && memcmp(&want, &have, sizeof want) != 0;
-    }}
-    return count;
-}}
-
+{_COMPARISONS}
 int main(void) {{
     int failures = 0;
     unsigned wrong;

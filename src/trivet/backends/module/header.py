@@ -33,8 +33,8 @@ _DTYPES = {
 }  # fmt: skip
 
 
-def public_header(plan: PlanInfo, options: ModuleOptions, name: str) -> str:
-    """What an application includes."""
+def public_header(plan: PlanInfo, options: ModuleOptions, name: str, rows: str = "") -> str:
+    """What an application includes; `rows` defines callbacks for inputs and outputs that go by rows."""
     p, upper = options.prefix, options.prefix.upper()
     lines = [
         f"/* {name}: a neural network as C99, made by Trivet {__version__}. Apache-2.0.",
@@ -73,6 +73,32 @@ def public_header(plan: PlanInfo, options: ModuleOptions, name: str) -> str:
         f"#define {upper}_CONSTANTS_SECTION",
         "#endif",
         "",
+        *_types(p, upper),
+        *([rows, ""] if rows else []),
+        *_callback(p, options),
+        "/* Everything that one instance needs beside its memory. Its fields are the module's own. */",
+        f"typedef struct {p}_context {{",
+        *([f"    uintptr_t runtime[{RUNTIME_WORDS}];"] if options.style is Style.PLAN else []),
+        f"    uint8_t *memory[{upper}_REGIONS];",
+        "    uint32_t state;",
+        *([f"    {p}_border border;"] if rows else []),
+        *([f"    {p}_callback callback;", "    void *user;"] if options.has_callback else []),
+        f"}} {p}_context;",
+        "",
+        *(_rows_function(p) if rows else []),
+        *_functions(p, options),
+        "#ifdef __cplusplus",
+        "}",
+        "#endif",
+        "",
+        "#endif",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _types(p: str, upper: str) -> list[str]:
+    return [
         "/* What every function returns. */",
         f"typedef enum {p}_status {{",
         *(f"    {upper}_{code}, /* {text} */" for code, text in STATUSES),
@@ -95,24 +121,7 @@ def public_header(plan: PlanInfo, options: ModuleOptions, name: str) -> str:
         "    int32_t zero_point;",
         f"}} {p}_port;",
         "",
-        *_callback(p, options),
-        "/* Everything that one instance needs beside its memory. Its fields are the module's own. */",
-        f"typedef struct {p}_context {{",
-        *([f"    uintptr_t runtime[{RUNTIME_WORDS}];"] if options.style is Style.PLAN else []),
-        f"    uint8_t *memory[{upper}_REGIONS];",
-        "    uint32_t state;",
-        *([f"    {p}_callback callback;", "    void *user;"] if options.has_callback else []),
-        f"}} {p}_context;",
-        "",
-        *_functions(p, options),
-        "#ifdef __cplusplus",
-        "}",
-        "#endif",
-        "",
-        "#endif",
-        "",
     ]
-    return "\n".join(lines)
 
 
 def _usage(plan: PlanInfo, options: ModuleOptions) -> list[str]:
@@ -152,6 +161,15 @@ def _callback(p: str, options: ModuleOptions) -> list[str]:
         "/* Called before (phase 0) and after (phase 1) every call of a kernel, which makes rows [row, row + rows) of",
         " * the layer; anything but OK ends the run. */",
         f"typedef {p}_status (*{p}_callback)(void *user, uint32_t layer, uint32_t phase, uint32_t row, uint32_t rows);",
+        "",
+    ]
+
+
+def _rows_function(p: str) -> list[str]:
+    return [
+        "/* Who gives and takes the rows of inputs and outputs that go by rows, which have no memory of their own. A",
+        " * run without what it needs of them says ERR_UNBOUND. */",
+        f"{p}_status {p}_set_border({p}_context *context, const {p}_border *border);",
         "",
     ]
 

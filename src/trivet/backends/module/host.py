@@ -23,9 +23,10 @@ from trivet.ir.types import TensorType
 
 _SHIM = """\
 #include <stddef.h>
+#include <string.h>
 #include "{p}.h"
 static {p}_context context;
-{memory}
+{memory}{border}
 int module_init(void) {{
     int status = (int){p}_init(&context);
 {bind}    return status;
@@ -34,7 +35,26 @@ int module_reset(void) {{ return (int){p}_reset(&context); }}
 int module_run(void) {{ return (int){p}_run(&context); }}
 void *module_input(uint32_t index) {{ return {p}_input(&context, index); }}
 const void *module_output(uint32_t index) {{ return {p}_output(&context, index); }}
-const char *module_status_text(int status) {{ return {p}_status_text(({p}_status)status); }}
+{rows}const char *module_status_text(int status) {{ return {p}_status_text(({p}_status)status); }}
+"""
+
+_BORDER = "static int module_set_border(void);\n"
+_ROWS = """\
+uint8_t *module_rows[2][64]; /* whole inputs and outputs, of which rows are given and taken */
+static {p}_status receive(void *user, const {p}_rows *rows, uint8_t *data) {{
+    (void)user;
+    memcpy(data, module_rows[0][rows->port] + rows->row * (rows->bytes / rows->rows), rows->bytes);
+    return {upper}_OK;
+}}
+static {p}_status send(void *user, const {p}_rows *rows, const uint8_t *data) {{
+    (void)user;
+    memcpy(module_rows[1][rows->port] + rows->row * (rows->bytes / rows->rows), data, rows->bytes);
+    return {upper}_OK;
+}}
+static int module_set_border(void) {{
+    const {p}_border border = {{receive, send, NULL}};
+    return (int){p}_set_border(&context, &border);
+}}
 """
 
 
@@ -52,6 +72,7 @@ class HostModule:
             record = json.loads((folder / "plan.json").read_bytes())
             self._input_ports = [_port(port) for port in record["inputs"]]
             self._output_ports = [_port(port) for port in record["outputs"]]
+            self._by_rows = [[bool(port["by_rows"]) for port in record[kind]] for kind in ("inputs", "outputs")]
             shim = _shim(record)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise InvalidModel(
@@ -81,14 +102,24 @@ class HostModule:
 
         Raises: CompileError with the module's status.
         """
-        for index, array in enumerate(inputs):
-            data = np.ascontiguousarray(array)
-            ctypes.memmove(self._library.module_input(index), data.ctypes.data, data.nbytes)
+        given = [np.ascontiguousarray(array) for array in inputs]
+        made = [np.empty(_stored_shape(port), port.type.dtype.numpy) for port in self._output_ports]
+        for index, data in enumerate(given):
+            if not self._by_rows[0][index]:
+                ctypes.memmove(self._library.module_input(index), data.ctypes.data, data.nbytes)
+        for kind, arrays in enumerate((given, made)):
+            for index, array in enumerate(arrays):
+                if self._by_rows[kind][index]:
+                    rows = (ctypes.c_void_p * 64 * 2).in_dll(self._library, "module_rows")
+                    rows[kind][index] = array.ctypes.data
         start = time.perf_counter()
         status = self._library.module_run()
         self._microseconds = (time.perf_counter() - start) * 1e6
         self._check(status)
-        return [self._output(index, port) for index, port in enumerate(self._output_ports)]
+        for index, array in enumerate(made):
+            if not self._by_rows[1][index]:
+                ctypes.memmove(array.ctypes.data, self._library.module_output(index), array.nbytes)
+        return made
 
     def reset(self) -> None:
         self._check(self._library.module_reset())
@@ -98,12 +129,6 @@ class HostModule:
 
     def figures(self) -> Mapping[str, object]:
         return {"latency_us": round(self._microseconds, 3)}
-
-    def _output(self, index: int, port: Port) -> Array:
-        stored = port.type.shape if port.perm is None else tuple(port.type.shape[i] for i in np.argsort(port.perm))
-        array: Array = np.empty(stored, port.type.dtype.numpy)
-        ctypes.memmove(array.ctypes.data, self._library.module_output(index), array.nbytes)
-        return array
 
     def _check(self, status: int) -> None:
         if status != 0:
@@ -138,6 +163,10 @@ def _port(record: Mapping[str, object]) -> Port:
     return Port(str(record["name"]), TensorType(dtype, model), order)
 
 
+def _stored_shape(port: Port) -> tuple[int, ...]:
+    return port.type.shape if port.perm is None else tuple(port.type.shape[axis] for axis in np.argsort(port.perm))
+
+
 def _shim(record: Mapping[str, object]) -> str:
     """C functions of fixed names around the module's, with memory where the caller owns it."""
     p, regions = str(record["prefix"]), record["regions"]
@@ -152,7 +181,16 @@ def _shim(record: Mapping[str, object]) -> str:
                 f"    status = status ? status : (int){p}_bind_region(&context, {index}, {place}, {region['bytes']});\n"
             )
         bind += f"    status = status ? status : (int){p}_reset(&context);\n"
-    return _SHIM.format(p=p, memory=memory, bind=bind)
+    rows = ""
+    if any(port["by_rows"] for port in (*_list(record["inputs"]), *_list(record["outputs"]))):
+        rows = _ROWS.format(p=p, upper=p.upper())
+        bind += "    status = status ? status : module_set_border();\n"
+    return _SHIM.format(p=p, memory=memory, bind=bind, rows=rows, border=_BORDER if rows else "")
+
+
+def _list(value: object) -> list[Mapping[str, object]]:
+    assert isinstance(value, list)
+    return value
 
 
 def _build(folder: Path, path: Path) -> Path:

@@ -9,14 +9,21 @@ from trivet.backends.module.amalgamate import Amalgamation, Library, kernel_libr
 from trivet.backends.module.header import KERNELS_VERSION
 from trivet.backends.module.names import namespaced
 from trivet.backends.module.options import ModuleOptions
+from trivet.backends.plan.kernels.table import all_kernels
 from trivet.core.version import __version__
+
+ROWS = ("trivet_rows", "trivet_border")
+"""Types of the callbacks for rows."""
 
 _library = cache(kernel_library)
 
 
-def kernel_files(kernels: Sequence[str], options: ModuleOptions) -> dict[str, str]:
-    """`<prefix>_kernels.h` and `<prefix>_kernels.c` with everything that `kernels` need."""
-    taken = take(_library(), kernels)
+def kernel_files(kernels: Sequence[str], options: ModuleOptions, has_rows: bool = False) -> dict[str, str]:
+    """`<prefix>_kernels.h` and `<prefix>_kernels.c` with everything that `kernels` need.
+
+    `has_rows`: the public header defines what the caller's side of rows is.
+    """
+    taken = take(_library(), kernels, ROWS if has_rows else ())
     prototypes = "\n".join(
         f"trivet_status trivet_{name}_run(const trivet_call *call, uint32_t row, uint32_t rows);" for name in kernels
     )
@@ -60,13 +67,20 @@ extern const uint32_t trivet_constants[];
     }
 
 
-def take(library: Library, kernels: Sequence[str]) -> Amalgamation:
+def take(library: Library, kernels: Sequence[str], without: Sequence[str] = ()) -> Amalgamation:
     """What the kernels, and the layers that call them, need."""
-    return library.take([*(f"trivet_{name}_run" for name in kernels), *_records(kernels), "trivet_call", "trivet_view"])
+    runs = [f"trivet_{name}_run" for name in kernels]
+    return library.take([*runs, *_records(kernels), "trivet_call", "trivet_view"], without)
+
+
+def rows_definition(prefix: str) -> str:
+    """The types of the caller's side of rows that come in or go out one by one."""
+    return namespaced("\n\n".join(_library().definition(name) for name in ROWS), prefix)
 
 
 def _records(kernels: Sequence[str]) -> list[str]:
-    return [f"trivet_{name}_record" for name in kernels]
+    by_name = {kernel.name: kernel for kernel in all_kernels()}
+    return [f"trivet_{by_name[name].params.name}_record" for name in kernels]
 
 
 def _needs_math(taken: Amalgamation) -> bool:

@@ -10,7 +10,7 @@ from trivet.backends.module.layers import Layer, Layers, Operand, layers_of
 from trivet.backends.module.names import unique_identifiers
 from trivet.backends.module.options import Memory, ModuleOptions, ScheduleStyle
 from trivet.backends.plan.kernels.table import all_kernels
-from trivet.backends.plan.reader import PlanInfo, TensorInfo
+from trivet.backends.plan.reader import PlanInfo, PortInfo, TensorInfo
 from trivet.backends.records import BLOB, Field, FieldValue
 from trivet.core.interval import Interval
 from trivet.core.version import __version__
@@ -25,6 +25,7 @@ class ModelSource:
     def __init__(self, plan: PlanInfo, options: ModuleOptions, name: str) -> None:
         self._plan, self._options, self._name = plan, options, name
         self._p, self._upper = options.prefix, options.prefix.upper()
+        self._has_rows = any(port.by_rows for port in (*plan.inputs, *plan.outputs))
         self._layers: Layers = layers_of(plan)
         self._identifiers = unique_identifiers(step.name or step.kernel for step in plan.steps)
 
@@ -66,6 +67,7 @@ class ModelSource:
 #endif
 
 #define READY 0x54475253u
+#define BORDER {"&context->border" if self._has_rows else "NULL"}
 #define CONSTANTS ((const uint8_t *){p}_constants)"""
 
     def _ports(self) -> str:
@@ -198,7 +200,8 @@ static {p}_status fire(const {p}_context *context, uint32_t index, uint32_t imag
         views[i].height = o->height;
         views[i].depth = o->depth;
     }}
-    const {p}_call call = {{l->parameters, CONSTANTS, views, views + l->inputs, context->memory[0] + l->scratch}};
+    uint8_t *const scratch = context->memory[0] + l->scratch;
+    const {p}_call call = {{l->parameters, CONSTANTS, views, views + l->inputs, scratch, BORDER}};
     const uint32_t rows = l->rows < l->height - *row ? l->rows : l->height - *row;
 {before}l->run(&call, *row, rows);
     *row += rows;
@@ -326,6 +329,8 @@ static {p}_status run_all(const {p}_context *context) {{
         parts = [self._life(), self._port_functions()]
         if self._options.has_callback:
             parts.append(self._callback_functions())
+        if self._has_rows:
+            parts.append(self._border_function())
         return "\n\n".join(part.strip("\n") for part in [*parts, self._status_text()])
 
     def _states(self) -> str:
@@ -342,6 +347,7 @@ static {p}_status run_all(const {p}_context *context) {{
         static = self._options.memory is Memory.STATIC
         count = len(self._plan.regions)
         place = "".join(f"    context->memory[{i}] = {f'memory_{i}' if static else 'NULL'};\n" for i in range(count))
+        border = "    memset(&context->border, 0, sizeof context->border);\n" if self._has_rows else ""
         callback = "    context->callback = NULL;\n    context->user = NULL;\n" if self._options.has_callback else ""
         return f"""
 static {p}_status check(const {p}_context *context) {{
@@ -363,7 +369,7 @@ static {p}_status check(const {p}_context *context) {{
     if (context == NULL) {{
         return {upper}_ERR_NULL;
     }}
-{place}{callback}    context->state = READY;
+{place}{border}{callback}    context->state = READY;
     return {f"{p}_reset(context)" if static else f"{upper}_OK"};
 }}
 {"" if static else self._bind()}
@@ -374,8 +380,17 @@ static {p}_status check(const {p}_context *context) {{
 
 {self._accepts()}{p}_status {p}_run({p}_context *context) {{
     TRY(check(context));
-{"    TRY(accepts(context));" + chr(10) if self._limited() else ""}    return run_all(context);
+{self._border_check()}{"    TRY(accepts(context));" + chr(10) if self._limited() else ""}    return run_all(context);
 }}"""
+
+    def _border_check(self) -> str:
+        """A run needs the callbacks of the ports that go by rows."""
+        checks = []
+        for ports, function in ((self._plan.inputs, "receive"), (self._plan.outputs, "send")):
+            if any(port.by_rows for port in ports):
+                condition = f"context->border.{function} == NULL"
+                checks.append(f"    if ({condition}) {{\n        return {self._upper}_ERR_UNBOUND;\n    }}\n")
+        return "".join(checks)
 
     def _limited(self) -> list[tuple[TensorInfo, Interval]]:
         """Inputs of exact programs, and what they may hold so that nothing overflows."""
@@ -439,7 +454,7 @@ static {p}_status accepts(const {p}_context *context) {{
             ("input", self._plan.inputs, ""),
             ("output", self._plan.outputs, "const "),
         ):
-            places = ", ".join(f"{{{port.tensor.region}, {port.tensor.offset}u}}" for port in ports) or "{0, 0}"
+            places = ", ".join(_place(port) for port in ports) or "{0, 0}"
             known = f"index < {upper}_{kind.upper()}S" if ports else "false"
             unused = "" if ports else "    (void)index;\n"
             parts.append(
@@ -451,7 +466,7 @@ static {p}_status accepts(const {p}_context *context) {{
     if (check(context) != {upper}_OK || !({known})) {{
         return NULL;
     }}
-    return context->memory[places[index].region] + places[index].offset;
+    return places[index].region < {upper}_REGIONS ? context->memory[places[index].region] + places[index].offset : NULL;
 }}
 
 const {p}_port *{p}_{kind}_port(uint32_t index) {{
@@ -476,6 +491,20 @@ const char *{p}_layer_name(uint32_t layer_index) {{
     return layer_index < {upper}_LAYERS ? layer_names[layer_index] : NULL;
 }}"""
 
+    def _border_function(self) -> str:
+        p, upper = self._p, self._upper
+        return f"""
+{p}_status {p}_set_border({p}_context *context, const {p}_border *border) {{
+    if (context == NULL || border == NULL) {{
+        return {upper}_ERR_NULL;
+    }}
+    if (context->state != READY) {{
+        return {upper}_ERR_NOT_INITIALIZED;
+    }}
+    context->border = *border;
+    return {upper}_OK;
+}}"""
+
     def _status_text(self) -> str:
         p, upper = self._p, self._upper
         cases = "\n".join(f"    case {upper}_{code}: return {c_string(text)};" for code, text in STATUSES)
@@ -486,6 +515,11 @@ const char *{p}_status_text({p}_status status) {{
     }}
     return "unknown status";
 }}"""
+
+
+def _place(port: PortInfo) -> str:
+    """Region and offset of a port; a region that is none where it has no memory of its own."""
+    return "{~0u, 0u}" if port.by_rows else f"{{{port.tensor.region}u, {port.tensor.offset}u}}"
 
 
 def _operand(operand: Operand) -> str:

@@ -77,9 +77,15 @@ extern "C" {{
 def model_source(plan: PlanInfo, options: ModuleOptions, name: str) -> str:
     """`<prefix>.c`: the public functions on top of the runtime."""
     p, upper = options.prefix, options.prefix.upper()
-    cases = "\n".join(f"    case {upper}_RT_{ours}: return {upper}_{theirs};" for ours, theirs in _DETAILS.items())
-    texts = "\n".join(f"    case {upper}_{code}: return {c_string(text)};" for code, text in STATUSES)
-    text = f"""\
+    parts = [_head(plan, options, name), _statuses(), _life(plan, options), _SET_PLAN]
+    parts += [_access("input", "", plan), _access("output", "const ", plan), _status_text()]
+    text = re.sub(r"\bRT_(?=[a-z])", f"{p}_rt_", "\n\n".join(part.strip("\n") for part in parts) + "\n")
+    return re.sub(r"\bU_(?=[A-Z])", f"{upper}_", re.sub(r"\bP_(?=[a-z])", f"{p}_", text))
+
+
+def _head(plan: PlanInfo, options: ModuleOptions, name: str) -> str:
+    p = options.prefix
+    return f"""\
 /* {name}: a plan and the functions that run it, made by Trivet {__version__}. Apache-2.0. */
 #include "{p}.h"
 
@@ -94,6 +100,12 @@ typedef char context_holds_the_runtime[sizeof(RT_model) <= {RUNTIME_WORDS} * siz
 
 {_ports(plan, options)}
 {_memory(plan, options)}
+"""
+
+
+def _statuses() -> str:
+    cases = "\n".join(f"    case U_RT_{ours}: return U_{theirs};" for ours, theirs in _DETAILS.items())
+    return f"""
 static P_status status_of(RT_status status) {{
     if (status == U_RT_OK) {{
         return U_OK;
@@ -110,7 +122,11 @@ static P_status check(const P_context *context) {{
     }}
     return context->state == READY ? U_OK : U_ERR_NOT_INITIALIZED;
 }}
+"""
 
+
+def _life(plan: PlanInfo, options: ModuleOptions) -> str:
+    return f"""
 /* Binds the memory once all of it is known. */
 static P_status bind(P_context *context) {{
     RT_memory memories[U_REGIONS];
@@ -147,30 +163,34 @@ P_status P_run(P_context *context) {{
     const P_status status = check(context);
     return status != U_OK ? status : status_of(RT_run(RUNTIME(context)));
 }}
+"""
 
-P_status P_set_plan(P_context *context, const void *plan, size_t bytes) {{
+
+_SET_PLAN = """
+P_status P_set_plan(P_context *context, const void *plan, size_t bytes) {
     P_status status = check(context);
-    if (status != U_OK) {{
+    if (status != U_OK) {
         return status;
-    }}
+    }
     status = status_of(RT_open(RUNTIME(context), plan, bytes));
     const RT_model *model = RUNTIME(context);
     if (status == U_OK && (RT_region_count(model) != U_REGIONS || RT_input_count(model) != U_INPUTS ||
-                           RT_output_count(model) != U_OUTPUTS)) {{
+                           RT_output_count(model) != U_OUTPUTS)) {
         status = U_ERR_PLAN;
-    }}
+    }
     status = status != U_OK ? status : bind(context);
-    if (status != U_OK) {{
+    if (status != U_OK) {
         (void)open_own(context);
         (void)bind(context);
-    }}
+    }
     return status;
-}}
+}
+"""
 
-{_access("input", "", plan)}
 
-{_access("output", "const ", plan)}
-
+def _status_text() -> str:
+    texts = "\n".join(f"    case U_{code}: return {c_string(text)};" for code, text in STATUSES)
+    return f"""
 const char *P_status_text(P_status status) {{
     switch (status) {{
 {texts}
@@ -178,8 +198,6 @@ const char *P_status_text(P_status status) {{
     return "unknown status";
 }}
 """
-    text = re.sub(r"\bRT_(?=[a-z])", f"{p}_rt_", text)
-    return re.sub(r"\bU_(?=[A-Z])", f"{upper}_", re.sub(r"\bP_(?=[a-z])", f"{p}_", text))
 
 
 def _ports(plan: PlanInfo, options: ModuleOptions) -> str:

@@ -41,6 +41,7 @@ def _port(port: PortInfo) -> dict[str, object]:
         "shape": list(port.tensor.shape),
         "scale": port.scale,
         "zero_point": port.zero_point,
+        "by_rows": port.by_rows,
         "permutation": None if port.perm is None else list(port.perm),
     }
 
