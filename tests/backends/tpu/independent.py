@@ -250,7 +250,8 @@ class Machine:
 
     def cycles(self) -> list[int]:
         """The cycle in which each layer is done."""
-        n, e = self.size, self.schedule["machine"]["epilogue_latency"]
+        n, machine = self.size, self.schedule["machine"]
+        e, ports = machine["epilogue_latency"], machine["activation_ports"]
         port = loader = plane = lanes = last = 0
         done: list[int] = []
         for layer in self.schedule["layers"]:
@@ -263,8 +264,9 @@ class Machine:
                         load = max(loader, plane if one["load"] == 2 else port)
                         if layer["b"] is not None:
                             load = max(loader, port, ready)
-                            port = load + n
-                        loader = load + n
+                            port = loader = load + -(-n // ports)
+                        else:
+                            loader = load + -(-n // machine["weight_ports"])
                         start = max(start, port, loader)
                         plane = start
                     port = start + one["rows"]
@@ -273,7 +275,7 @@ class Machine:
             elif layer["kind"] == "vector":
                 view = layer["a"]
                 joins = sum(step["kind"] == "join" for step in layer["epilogue"])
-                reads = view["kernel"][0] * view["kernel"][1] + joins
+                reads = -(-(view["kernel"][0] * view["kernel"][1] + joins) // ports)
                 port = max(port, ready, lanes - reads) + self.rows(view) * -(-view["channels"] // n) * reads
                 lanes = port + 1
                 last = max(last, lanes + e)

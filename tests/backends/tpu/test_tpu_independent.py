@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from trivet import driver, interp
 from trivet.backends.tpu.epilogue import MachineTrap
 from trivet.backends.tpu.execute import execute, run
 from trivet.backends.tpu.ir import Program
+from trivet.backends.tpu.machine import reference
 from trivet.backends.tpu.schedule import read, write
 from trivet.backends.tpu.timing import simulate
 from trivet.core.dtype import F32, I8, U8
@@ -111,8 +113,10 @@ def layers() -> dict[str, Graph]:
 @pytest.mark.parametrize("title", layers())
 def test_layers(title: str) -> None:
     graph = legal(layers()[title])
+    ports = replace(reference(4), activation_ports=2, weight_ports=3, accumulator_rows=12, epilogue_latency=7)
     for level in (0, 1):
         agree(graph, compiled(graph, 4, level))
+        agree(graph, compiled(graph, 4, level, ports))
 
 
 def test_a_real_convolution() -> None:

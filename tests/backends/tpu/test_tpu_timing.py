@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,22 @@ def test_loads_ahead_hide_behind_the_stream() -> None:
     assert len(passes) == 4
     assert [p.start for p in passes] == [8, 48, 88, 128]
     assert all(p.waited == 0 for p in passes[1:])
+
+
+def test_ports_make_what_waits_for_them_faster() -> None:
+    text = "input x: i8[1, 64]\nconst w: i8[64, 64] = random(seed=1)\nlet y = x @ w\nlet z = y + y\noutput z\n"
+    graph = tiny(text)
+    cycles = {}
+    for weights, activations in ((1, 1), (4, 1), (1, 2)):
+        machine = replace(reference(8), weight_ports=weights, activation_ports=activations)
+        product, total = simulate(compiled(graph, 8, 1, machine)).layers
+        cycles[weights, activations] = (product.cycles, total.cycles)
+    loads, depth = 64, 20
+    assert cycles == {
+        (1, 1): (loads * 8 + 1 + depth, 8 * 2 + 5),
+        (4, 1): (loads * 2 + 1 + depth, 8 * 2 + 5),
+        (1, 2): (loads * 8 + 1 + depth, 8 + 5),
+    }
 
 
 def test_cycles_add_up_over_layers() -> None:

@@ -99,7 +99,7 @@ def commands_of(program: Program) -> list[Command]:
         else:
             assert isinstance(layer, VectorLayer)
             items = layer.a.rows * -(-layer.columns // size)
-            commands.append(Command(index, None, items, reads_per_row(layer), needs))
+            commands.append(Command(index, None, items, reads_per_row(layer, program.machine), needs))
         ends.append(len(commands))
     return commands
 

@@ -17,6 +17,8 @@ LIMITS = {
     "weight_bytes": 1 << 28,
     "parameter_words": 1 << 24,
     "accumulator_rows": 1 << 16,
+    "activation_ports": 64,
+    "weight_ports": 128,
     "epilogue_latency": 64,
 }
 """The largest machine that the simulator takes: what a file asks for is allocated."""
@@ -24,13 +26,18 @@ LIMITS = {
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Sizes of one machine. `array` is N; a port moves one row of N elements a cycle."""
+    """Sizes of one machine. `array` is N; a port moves one row of N elements a cycle.
+
+    The ports are read ports: results leave the epilogue one row a cycle, for which one write port is enough.
+    """
 
     array: int
     activation_bytes: int
     weight_bytes: int
     parameter_words: int
     accumulator_rows: int
+    activation_ports: int
+    weight_ports: int
     double_buffered: bool
     epilogue_latency: int
 
@@ -43,6 +50,16 @@ class Machine:
     def depth(self) -> int:
         """Cycles from reading a row of A to the cycle in which its results can be read."""
         return self.array_latency + self.epilogue_latency
+
+    @property
+    def weight_load(self) -> int:
+        """Cycles to load a tile from the weight memory."""
+        return -(-self.array // self.weight_ports)
+
+    @property
+    def activation_load(self) -> int:
+        """Cycles to load a tile from the activation memory."""
+        return -(-self.array // self.activation_ports)
 
     @property
     def tile_bytes(self) -> int:

@@ -125,7 +125,7 @@ class Clock:
             report.cycles, end = last - end, last
             _describe(report, layer, self.program)
             if index == 0 and report.loads:
-                report.roofline += self.machine.array
+                report.roofline += self.machine.weight_load
             layers.append(report)
         return Timing(end, layers, passes)
 
@@ -136,7 +136,7 @@ class Clock:
                 for number, step in enumerate(layer.passes.tolist()):
                     yield self._stream(index, number, step, ready, from_memory)
             case VectorLayer():
-                yield self._vector(index, vector_reads(layer, self.machine.array), reads_per_row(layer), ready)
+                yield self._vector(index, vector_reads(layer, self.machine), reads_per_row(layer, self.machine), ready)
             case _:
                 yield self._scalar(index, scalar_cycles(layer), ready)
 
@@ -162,10 +162,11 @@ class Clock:
         if kind == Load.NONE:
             return -1, -1
         load = max(self.loader, self.plane) if kind == Load.AHEAD else max(self.loader, self.port)
-        if not from_memory:
+        if from_memory:
+            self.loader = load + self.machine.weight_load
+        else:
             load = max(load, self.port, ready)
-            self.port = load + self.machine.array
-        self.loader = load + self.machine.array
+            self.loader = self.port = load + self.machine.activation_load
         return load, self.loader
 
     def _vector(self, index: int, reads: int, each: int, ready: int) -> PassTime:
@@ -205,14 +206,15 @@ def kind_of(layer: Layer) -> str:
             return "dequantize"
 
 
-def reads_per_row(layer: VectorLayer) -> int:
-    """Cycles of the read port for each row of N lanes: one a tap, one a joined operand."""
-    return layer.a.taps + sum(isinstance(step, Join) for step in layer.epilogue)
+def reads_per_row(layer: VectorLayer, machine: Machine) -> int:
+    """Cycles of reading for each row of N lanes: one row a tap and one a joined operand, as many at once as ports."""
+    reads = layer.a.taps + sum(isinstance(step, Join) for step in layer.epilogue)
+    return -(-reads // machine.activation_ports)
 
 
-def vector_reads(layer: VectorLayer, array: int) -> int:
-    """Cycles of the read port for the whole layer."""
-    return layer.a.rows * -(-layer.columns // array) * reads_per_row(layer)
+def vector_reads(layer: VectorLayer, machine: Machine) -> int:
+    """Cycles of reading for the whole layer."""
+    return layer.a.rows * -(-layer.columns // machine.array) * reads_per_row(layer, machine)
 
 
 def scalar_cycles(layer: ScalarLayer) -> int:
@@ -238,11 +240,12 @@ def _describe(report: LayerTime, layer: Layer, program: Program) -> None:
             report.weight_bytes = moved if layer.b is None else 0
             report.activation_read_bytes = int(table[table[:, K] >= 0, ROWS].sum()) * array * width[a]
             report.activation_read_bytes += 0 if layer.b is None else moved
-            shared = 0 if layer.b is None else report.loads * array
-            bounds = {"array": report.streamed + shared, "weights": report.loads * array}
+            each = machine.weight_load if layer.b is None else machine.activation_load
+            shared = 0 if layer.b is None else report.loads * each
+            bounds = {"array": report.streamed + shared, "weights": report.loads * each}
             depth = machine.depth
         case VectorLayer(a=a):
-            bounds, depth = {"read port": vector_reads(layer, array)}, 1 + machine.epilogue_latency
+            bounds, depth = {"read port": vector_reads(layer, machine)}, 1 + machine.epilogue_latency
             report.activation_read_bytes = a.rows * a.columns * width[a]
             report.activation_read_bytes += sum(
                 results * width[step.operand] for step in steps(layer) if isinstance(step, Join)
