@@ -57,6 +57,14 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
     "movement": (m.Slice, m.Pad, m.Transpose, m.Expand, m.Tile, m.SpaceToDepth, m.DepthToSpace),
     "gather": (m.Gather,),
     "take": (resize.ResizeNearest,),
+    "products_i16": (
+        conv.Conv2D,
+        conv.DepthwiseConv2D,
+        conv.ConvTranspose2D,
+        matmul.Dense,
+        pool.MaxPool2D,
+        pool.AveragePool2D,
+    ),
     "bilinear": (resize.ResizeBilinear,),
     "recurrent_stored": (
         recurrent_stored.QuantizedLstm,

@@ -23,6 +23,7 @@
 #include "trivet/kernels/movement.h"
 #include "trivet/kernels/gather.h"
 #include "trivet/kernels/take.h"
+#include "trivet/kernels/products_i16.h"
 #include "trivet/kernels/bilinear.h"
 #include "trivet/kernels/recurrent_stored.h"
 #include "trivet/kernels/recurrent.h"
@@ -51,11 +52,12 @@
     TRIVET_KERNELS_MOVEMENT(X) \
     TRIVET_KERNELS_GATHER(X) \
     TRIVET_KERNELS_TAKE(X) \
+    TRIVET_KERNELS_PRODUCTS_I16(X) \
     TRIVET_KERNELS_BILINEAR(X) \
     TRIVET_KERNELS_RECURRENT_STORED(X) \
     TRIVET_KERNELS_RECURRENT(X) \
     TRIVET_KERNELS_TREES(X) \
     TRIVET_KERNELS_DYNAMIC(X) \
 
-#define TRIVET_KERNEL_COUNT 209
+#define TRIVET_KERNEL_COUNT 212
 #endif
