@@ -261,6 +261,7 @@ def overwritable(node: Node, overwriting: frozenset[int]) -> tuple[Value, ...]:
         value
         for value in node.inputs[:count]
         if not value.is_constant
+        and not any(value is other for other in node.inputs[count:])
         and value.type.shape == node.output.type.shape
         and value.type.size_bytes == node.output.type.size_bytes
     )

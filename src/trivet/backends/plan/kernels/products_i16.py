@@ -35,9 +35,7 @@ CONV_I16 = CKernel(
             Field("multipliers", BLOB, "one for each output channel: i32 Q0.31 mantissas, or f64 scales"),
             Field("shifts", BLOB, "i8, one for each output channel, with mantissas; positive means left"),
             *GEOMETRY,
-            Field(
-                "rounding", U32, "0: 32-bit sums, Q0.31; 1: 64-bit, mantissas of 16 bits; 2, 3: f64, away, even"
-            ),
+            Field("rounding", U32, "0: 32-bit sums, Q0.31; 1: 64-bit, mantissas of 16 bits; 2, 3: f64, away, even"),
             Field("in_zero", I32),
             Field("weight_zero", I32),
             Field("out_zero", I32),
