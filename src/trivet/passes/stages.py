@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeVar
 
+from trivet.errors import CompileError
 from trivet.ir.graph import Graph
 from trivet.ir.text.printer import print_graph
 from trivet.passes.lowered import Lowered, StageRun
@@ -73,7 +74,10 @@ class StageManager:
             self._fail(name, violation, before, made)
         self.runs.append(run)
         for instrument in self._instruments:
-            found = instrument.after_stage(run)
+            try:
+                found = instrument.after_stage(run)
+            except (*FAULTS, CompileError) as fault:  # interpreting it is part of checking it
+                self._fail(name, f"it cannot be interpreted: {fault}", before, made, fault)
             if found is not None:
                 self._fail(name, found, before, made)
         return made

@@ -23,6 +23,9 @@ from trivet.backends.gpu.webs import renumbered
 from trivet.core.record import dataclass
 from trivet.errors import DoesNotFit
 
+MOST_TO_PRUNE = 400
+"""Lines of code for which it is tried what need not be taken out after all."""
+
 _AT_START = {BID: BLOCK_ID, TID: THREAD_ID, GID: GLOBAL_ID}
 
 
@@ -45,14 +48,27 @@ def allocate(kernel: Kernel, code: Sequence[Line], registers: int) -> Allocation
 
     Raises: DoesNotFit where even an empty machine has too few for one instruction.
     """
-    spiller = _Spiller(kernel, renumbered(code), registers)
-    while True:
-        found = intervals(spiller.code, (*SPECIAL, *kernel.parameters))
-        moment = crowded(found, registers)
-        if moment is None:
-            chosen = _assign(spiller.code, found, kernel.parameters)
-            return Allocation(tuple(spiller.code), chosen, tuple(spiller.spilled), tuple(spiller.recomputed))
-        spiller.take_out(found, moment)
+    named = renumbered(code)
+    spiller = _Spiller(kernel, named, registers)
+    while (moment := crowded(spiller.intervals(), registers)) is not None:
+        spiller.make_room(moment)
+    if len(named) <= MOST_TO_PRUNE:
+        spiller = _pruned(spiller, named)
+    chosen = _assign(spiller.code, spiller.intervals(), kernel.parameters)
+    return Allocation(tuple(spiller.code), chosen, tuple(spiller.spilled), tuple(spiller.recomputed))
+
+
+def _pruned(spiller: _Spiller, named: Sequence[Line]) -> _Spiller:
+    """Without what need not be taken out any more, now that others are: the code of a spill crowds its neighbours."""
+    taken = spiller.taken
+    for var in list(taken):
+        fewer = [other for other in taken if other != var]
+        attempt = _Spiller(spiller.kernel, named, spiller.registers)
+        for other in fewer:
+            attempt.take_out(other)
+        if crowded(attempt.intervals(), spiller.registers) is None:
+            spiller, taken = attempt, fewer
+    return spiller
 
 
 def crowded(found: dict[Var, Interval], registers: int) -> int | None:
@@ -67,11 +83,15 @@ def crowded(found: dict[Var, Interval], registers: int) -> int | None:
     return None
 
 
-def fewest_spills(found: dict[Var, Interval], registers: int) -> int:
-    """A lower bound: how many variables must be taken out if one that is needs no register at all."""
+def fewest_spills(found: dict[Var, Interval], registers: int, pinned: frozenset[Var] = frozenset()) -> int:
+    """A lower bound: how many variables must be taken out if one that is needs no register at all.
+
+    `pinned` cannot be taken out. Taking out what is needed for longest is optimal for intervals.
+    """
     left, count = dict(found), 0
     while (moment := crowded(left, registers)) is not None:
-        del left[max((v for v, i in left.items() if i.covers(moment)), key=lambda v: left[v].end)]
+        here = [var for var, interval in left.items() if interval.covers(moment) and var not in pinned]
+        del left[max(here, key=lambda var: left[var].end)]
         count += 1
     return count
 
@@ -79,18 +99,24 @@ def fewest_spills(found: dict[Var, Interval], registers: int) -> int:
 class _Spiller:
     """Takes variables out of the code, one at a time."""
 
-    def __init__(self, kernel: Kernel, code: list[Line], registers: int) -> None:
+    def __init__(self, kernel: Kernel, code: Sequence[Line], registers: int) -> None:
         self.kernel = kernel
-        self.code = code
+        self.code = list(code)
         self.registers = registers
+        self.taken: list[Var] = []
         self.spilled: list[Var] = []
         self.recomputed: list[Var] = []
-        self.fixed: set[Var] = set()
+        self.fixed: set[Var] = {TID} if kernel.block > 1 else set()
         """Short-lived ones that exist because something was taken out, and what their code needs."""
         self.names = map(Var, (f"spill.{i}" for i in itertools.count()))
 
-    def take_out(self, found: dict[Var, Interval], moment: int) -> None:
-        """Make room at a moment."""
+    def intervals(self) -> dict[Var, Interval]:
+        """Of the code as it is now."""
+        return intervals(self.code, (*SPECIAL, *self.kernel.parameters))
+
+    def make_room(self, moment: int) -> None:
+        """Take out what is cheapest of what is needed at a moment."""
+        found = self.intervals()
         here = [
             v for v, i in found.items() if i.covers(moment) and v not in self.fixed and not self._touches(moment, v)
         ]
@@ -100,14 +126,24 @@ class _Spiller:
                 where=self.kernel.name,
                 hint="a machine has at least 8 registers a thread",
             )
-        var = min(here, key=lambda v: (self._weight(v), -found[v].end, v.name))
-        origin = self._recomputable(var, found)
+        self.take_out(min(here, key=lambda v: self._cost(v, found)))
+
+    def take_out(self, var: Var) -> None:
+        """Compute it where it is read, or spill it."""
+        self.taken.append(var)
+        origin = self._recomputable(var)
         if origin is not None:
             self.recomputed.append(var)
             self._recompute(var, origin)
         else:
             self.spilled.append(var)
             self._spill(var, self.kernel.shared_words + (len(self.spilled) - 1) * self.kernel.block)
+
+    def _cost(self, var: Var, found: dict[Var, Interval]) -> tuple[int, bool, int, str]:
+        """Constants cost nothing; then by the innermost loop; then what can be computed again; then the longest."""
+        origin = self._recomputable(var, found)
+        weight = 0 if origin is not None and origin.opcode is Opcode.SET else self._weight(var)
+        return weight, origin is None, -found[var].end, var.name
 
     def _touches(self, moment: int, var: Var) -> bool:
         """True iff taking the variable out would need a register for it at once."""
@@ -120,7 +156,7 @@ class _Spiller:
         """How often the innermost instruction that touches it is executed."""
         return max(line.weight for line in self.code if isinstance(line, Virtual) and _mentions(line, var))
 
-    def _recomputable(self, var: Var, found: dict[Var, Interval]) -> Virtual | None:
+    def _recomputable(self, var: Var, found: dict[Var, Interval] | None = None) -> Virtual | None:
         """The only instruction that makes it, if its operands are there as long as the variable is needed."""
         makers = [line for line in self.code if isinstance(line, Virtual) and line.result() == var]
         if len(makers) != 1 or var in SPECIAL or var in self.kernel.parameters:
@@ -128,10 +164,12 @@ class _Spiller:
         (maker,) = makers
         if maker.opcode not in (Opcode.SET, Opcode.ADD, Opcode.MUL, Opcode.SUB):
             return None
-        lasting = all(
-            v in (*SPECIAL, *self.kernel.parameters) and found[v].end >= found[var].end for v in maker.reads()
-        )
-        return maker if lasting else None
+        if maker.opcode is Opcode.SET and maker.reads():
+            return None
+        if not all(v in (*SPECIAL, *self.kernel.parameters) for v in maker.reads()):
+            return None
+        found = found or self.intervals()
+        return maker if all(found[v].end >= found[var].end for v in maker.reads()) else None
 
     def _recompute(self, var: Var, maker: Virtual) -> None:
         value = maker.operands[1]
@@ -151,8 +189,6 @@ class _Spiller:
 
     def _spill(self, var: Var, slot: int) -> None:
         """Every read loads it first, every write stores it after; a special or a parameter is stored at the start."""
-        if self.kernel.block > 1:
-            self.fixed.add(TID)
         code: list[Line] = []
         if var in SPECIAL or var in self.kernel.parameters:
             code += self._stored(var, slot, 1)
