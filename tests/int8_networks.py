@@ -15,6 +15,7 @@ from trivet.ir.graph import Graph, Node, Value
 from trivet.ir.op import Array
 from trivet.ir.types import TensorType
 from trivet.ops.activation import Clamp
+from trivet.ops.block import Block
 from trivet.ops.conv import Conv2D, DepthwiseConv2D
 from trivet.ops.elementwise import Add
 from trivet.ops.matmul import Dense
@@ -109,10 +110,19 @@ class Kernels:
     def scratch_bytes(self, node: Node, rows: int) -> int:
         if isinstance(node.op, Mean):
             return 4 * node.output.type.shape[-1]
-        return 24 if isinstance(node.op, DepthwiseConv2D) else 0
+        return 24 if isinstance(node.op, DepthwiseConv2D | Block) else 0
 
     def overwrites(self, node: Node) -> bool:
         return isinstance(node.op, Conv2D) and node.inputs[1].type.shape[1:3] == (1, 1)
+
+    def keeps_scratch(self, node: Node) -> bool:
+        return isinstance(node.op, Block) and node.op.keeps_lines and node.op.expand is not None
+
+    def runs(self, node: Node) -> bool:
+        return True
+
+    def adopt(self, node: Node, other: Node) -> None:
+        pass
 
     def computes_rows(self, node: Node) -> bool:
         rule = node.op.access(node.input_types)[0][1] if node.inputs[0].type.rank == 4 else None

@@ -24,7 +24,6 @@ from trivet.ir.graph import Graph
 from trivet.ir.op import Array
 from trivet.ops import OP_BY_NAME
 from trivet.passes.base import Pass
-from trivet.passes.border_rows import BorderRows
 from trivet.passes.catalog import all_passes, parse_pipeline, whole_pipeline
 from trivet.passes.manager import Instrument, PassManager, Pipeline
 from trivet.planning.options import Allocator, Objective, PlanOptions
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from trivet.backends.target import Backend, Emitted, Machine, Runnable, RunOptions
     from trivet.ir.text import parser
     from trivet.passes import bisect as bisecting
-    from trivet.passes import stages
+    from trivet.passes import border_rows, stages
     from trivet.planning import regions
     from trivet.planning.memories import Memories
 else:
@@ -46,6 +45,7 @@ else:
     parser = late("trivet.ir.text.parser")
     bisecting = late("trivet.passes.bisect")
     stages = late("trivet.passes.stages")
+    border_rows = late("trivet.passes.border_rows")
     regions = late("trivet.planning.regions")
 
 Load = Callable[[Path, LoadOptions], Loaded]
@@ -202,7 +202,7 @@ def border_passes(settings: Settings) -> tuple[Pass, ...]:
     """What lets inputs or outputs go by rows, where the settings ask for it."""
     if not settings.input_rows and not settings.output_rows:
         return ()
-    return (BorderRows(settings.input_rows, settings.output_rows),)
+    return (border_rows.BorderRows(settings.input_rows, settings.output_rows),)
 
 
 def plan_options(settings: Settings, objective: Objective) -> PlanOptions:
@@ -298,7 +298,11 @@ def legalization(settings: Settings) -> tuple[Pass, ...]:
 def passes_by_name(settings: Settings | None = None) -> dict[str, Pass]:
     """Every pass of the pipelines and of the backends, configured as the settings say."""
     settings = settings or Settings()
-    legal = machine(settings).legalize() if settings.accelerator is not None else (BorderRows(True), LegalizePlan())
+    legal = (
+        machine(settings).legalize()
+        if settings.accelerator is not None
+        else (border_rows.BorderRows(True), LegalizePlan())
+    )
     return {**all_passes(settings.i32, not settings.model_layout), **{pass_.name: pass_ for pass_ in legal}}
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from trivet.analysis.cost import node_macs
 from trivet.core.record import dataclass
 from trivet.driver import Compiled
+from trivet.ops.block import Block
 from trivet.planning.plan import CALLER, BufferKind, ExecutionPlan
 from trivet.planning.traffic import traffic
 
@@ -75,7 +76,7 @@ def plan_report(compiled: Compiled) -> PlanReport:
         flash_bytes=len(compiled.data),
         weight_bytes=sum(value.type.size_bytes for value in compiled.graph.constants()),
         macs=macs,
-        executed_macs=macs,
+        executed_macs=macs + repeated_macs(plan),
         lower_bound_bytes=max((load for load in bytes_in_use(plan)), default=0),
         layers=sum(1 for _ in plan.steps()),
         techniques=techniques(plan),
@@ -84,6 +85,12 @@ def plan_report(compiled: Compiled) -> PlanReport:
         read_bytes=moved.read_bytes,
         written_bytes=moved.written_bytes,
     )
+
+
+def repeated_macs(plan: ExecutionPlan) -> int:
+    """Multiply-accumulates beyond those of the layers, as blocks compute rows again instead of keeping them."""
+    blocks = [step.node for step in plan.steps() if isinstance(step.node.op, Block)]
+    return sum(node.op.repeated_macs(node.input_types) for node in blocks if isinstance(node.op, Block))
 
 
 def bytes_in_use(plan: ExecutionPlan) -> list[int]:
@@ -109,6 +116,13 @@ def techniques(plan: ExecutionPlan) -> tuple[str, ...]:
         found.append("row streaming")
     if plan.overlaps:
         found.append("partial overlap")
+    blocks = [step.node.op for step in plan.steps() if isinstance(step.node.op, Block)]
+    if any(block.expand is not None and block.keeps_lines for block in blocks):
+        found.append("line buffers")
+    if any(block.expand is None for block in blocks):
+        found.append("strips")
+    if any(block.expand is not None and not block.keeps_lines for block in blocks):
+        found.append("recomputed rows")
     if len(plan.memories) < len(plan.regions):
         found.append("input or output by rows")
     if any(not region.is_fast for region in plan.memories):

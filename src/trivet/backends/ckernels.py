@@ -49,7 +49,8 @@ class Call:
     `images` is how often the executor calls it, once per image; None: the batch of a rank-4 result, else once.
     `accumulates`: rows of a firing count rows of operand 0, and the result is there after the last. `overwrites`: the
     result may lie over operand 0, of the same shape, as every pixel is read before it is written. `results` False: what
-    the kernel makes lies in no memory, as it goes to the caller.
+    the kernel makes lies in no memory, as it goes to the caller. `keeps_scratch`: firings come in order
+    and find their work space as the one before left it.
     """
 
     kernel: CKernel
@@ -61,6 +62,7 @@ class Call:
     accumulates: bool = False
     overwrites: bool = False
     results: bool = True
+    keeps_scratch: bool = False
 
     @property
     def streams(self) -> bool:

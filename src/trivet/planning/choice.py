@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trivet.core.record import dataclass
-from trivet.planning.streams import MAX_RANGE, Candidate, StreamModel
+from trivet.planning.ranges import Members
+from trivet.planning.streams import MAX_RANGE, WAYS, Candidate, StreamModel
 
 PIXELS_A_FIRING = (8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
 """How many pixels a firing may make; more of them cost deeper rings and save calls."""
@@ -42,7 +43,7 @@ class Chooser:
         self.count = len(model.items)
         self._wholes = [model.whole(p) for p in range(self.count)]
         self._wide: dict[tuple[int, int, int], Candidate] = {}
-        self._streams: dict[tuple[int, int], tuple[int, Candidate | None]] = {}
+        self._streams: dict[tuple[int, int, Members | None], tuple[int, Candidate | None]] = {}
 
     def layer_wise(self) -> Choice:
         return Choice(tuple(self._wholes), max((c.size_bytes for c in self._wholes), default=0))
@@ -58,7 +59,7 @@ class Chooser:
                 bound = limit if found is None else found.size_bytes - 1
                 if before is None or before.size_bytes > bound:
                     continue
-                for candidate in self._between(start, stop, bound):
+                for candidate in self._between(start, stop, bound, before.size_bytes):
                     size = max(before.size_bytes, candidate.size_bytes)
                     if found is None or size < found.size_bytes:
                         found = Choice((*before.candidates, candidate), size)
@@ -81,10 +82,10 @@ class Chooser:
                 before = best[start]
                 if before is None:
                     continue
-                for narrow in self._between(start, stop, limit):
+                for narrow in self._between(start, stop, limit, limit):
                     if found is not None and _extended(before[0], self._ideal(narrow), limit, apart) >= found[0]:
                         continue
-                    candidate = self._widest(narrow, limit) if wide and narrow.by_rows else narrow
+                    candidate = self._widest(narrow, limit) if wide and narrow.by_rows and not narrow.groups else narrow
                     cost = _extended(before[0], candidate, limit, apart)
                     if found is None or cost < found[0]:
                         found = cost, Choice((*before[1].candidates, candidate), cost[2])
@@ -93,6 +94,8 @@ class Chooser:
 
     def _ideal(self, narrow: Candidate) -> Candidate:
         """What no number of pixels a firing makes cheaper than it is."""
+        if narrow.groups:
+            return narrow
         pixels = PIXELS_A_FIRING[-1]
         items = self.model.items[narrow.start : narrow.stop]
         calls = sum(-(-item.height // max(1, pixels // item.width)) for item in items)
@@ -117,27 +120,43 @@ class Chooser:
         """Starts of ranges that end before `stop` and whose rings fit; rings only grow with the range."""
         starts = [stop - 1]
         for start in range(stop - 2, max(-1, stop - 1 - MAX_RANGE), -1):
-            if not self.model.can_stream(start, stop) or self.model.ring_bytes(start, stop) > limit:
+            if not self.model.can_stream(start, stop) or not self._may_fit(start, stop, limit):
                 break
             starts.append(start)
         return starts
 
-    def _between(self, start: int, stop: int, limit: int) -> list[Candidate]:
-        """The ways to run a range within `limit` bytes."""
+    def _may_fit(self, start: int, stop: int, limit: int) -> bool:
+        """True iff the rings of a range, maybe with blocks in it, take at most `limit` bytes."""
+        ways = (tuple(range(start, stop)), *(self.model.members(start, stop, way) for way in range(len(WAYS))))
+        return any(self.model.ring_bytes(start, stop, members) <= limit for members in ways)
+
+    def _between(self, start: int, stop: int, limit: int, enough: int) -> list[Candidate]:
+        """The ways to run a range within `limit` bytes; those with blocks only where it needs more than `enough`."""
         found = []
         if stop - start == 1 and self._wholes[start].size_bytes <= limit:
             found.append(self._wholes[start])
-        if self.model.can_stream(start, stop):
-            stream = self._stream(start, stop, limit)
-            if stream is not None:
-                found.append(stream)
+        if not self.model.can_stream(start, stop):
+            return found
+        stream = self._stream(start, stop, limit)
+        if stream is not None:
+            found.append(stream)
+        if stream is None or stream.size_bytes > enough:
+            found += self._fused(start, stop, limit)
         return found
 
-    def _stream(self, start: int, stop: int, limit: int) -> Candidate | None:
+    def _fused(self, start: int, stop: int, limit: int) -> list[Candidate]:
+        """The range with blocks in it."""
+        ways = {self.model.members(start, stop, way) for way in range(len(WAYS))} if self.model.blocks else set()
+        ways.discard(tuple(range(start, stop)))
+        found = (self._stream(start, stop, limit, members) for members in sorted(ways))
+        return [candidate for candidate in found if candidate is not None]
+
+    def _stream(self, start: int, stop: int, limit: int, members: Members | None = None) -> Candidate | None:
         """A priced range; what was over a lower limit before is priced again."""
-        known = self._streams.get((start, stop))
+        key = (start, stop, members)
+        known = self._streams.get(key)
         if known is None or (known[1] is None and known[0] < limit):
-            known = limit, self.model.stream(start, stop, limit)
-            self._streams[start, stop] = known
+            known = limit, self.model.stream(start, stop, limit, 1, members)
+            self._streams[key] = known
         candidate = known[1]
         return candidate if candidate is not None and candidate.size_bytes <= limit else None

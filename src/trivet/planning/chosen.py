@@ -6,11 +6,15 @@ from collections.abc import Sequence
 
 from trivet.analysis.storage import Sharing, StorageMap, share_storage
 from trivet.ir.graph import Node
+from trivet.planning.blocks import Fusion
 from trivet.planning.choice import Choice
 from trivet.planning.layout import Layout, RowStream
 from trivet.planning.plan import Overlap
 from trivet.planning.rows import stream_tasks
 from trivet.planning.streams import Candidate, StreamModel
+
+UNLIMITED = 1 << 40
+"""Bytes that no plan needs."""
 
 
 def chosen_layout(model: StreamModel, choice: Choice, sharing: Sharing) -> Layout:
@@ -19,6 +23,23 @@ def chosen_layout(model: StreamModel, choice: Choice, sharing: Sharing) -> Layou
     shared = share_storage(model.graph, runs, sharing)
     streams = {index: _row_stream(index, runs[index], candidate, shared) for index, candidate in streamed.items()}
     return Layout(model.graph, runs, shared, streams)
+
+
+def with_blocks(model: StreamModel, choice: Choice) -> tuple[StreamModel, Choice]:
+    """The model of the graph in which the groups of the choice are blocks, and the choice there."""
+    groups = [group for candidate in choice.candidates for group in candidate.groups]
+    if not groups:
+        return model, choice
+    graph = Fusion(model.graph, groups, model.needs).fused(model.nodes)
+    fused = StreamModel(graph, graph.nodes, model.needs, model.alignment, model.keep_inputs)
+    candidates, start = [], 0
+    for candidate in choice.candidates:
+        stop = start + candidate.stop - candidate.start - sum(len(group.nodes) - 1 for group in candidate.groups)
+        found = fused.stream(start, stop, UNLIMITED, candidate.pixels) if candidate.by_rows else fused.whole(start)
+        assert found is not None and found.size_bytes == candidate.size_bytes, "blocks cost what was priced"
+        candidates.append(found)
+        start = stop
+    return fused, Choice(tuple(candidates), choice.size_bytes)
 
 
 def _runs(model: StreamModel, choice: Choice) -> tuple[list[Sequence[Node]], dict[int, Candidate]]:

@@ -196,15 +196,17 @@ class _Builder:
 
     def _by_rows(self, stream: RowStream) -> Stream:
         needs = [self.needs.scratch_bytes(t.node, rows) for t, rows in zip(stream.tasks, stream.rows, strict=True)]
-        passing = max((n for task, n in zip(stream.tasks, needs, strict=True) if not task.accumulates), default=0)
+        lasting = [task.accumulates or self.needs.keeps_scratch(task.node) for task in stream.tasks]
+        passing = max((n for lasts, n in zip(lasting, needs, strict=True) if not lasts), default=0)
         common = self._work_space(BufferKind.SCRATCH, passing, SCRATCH_ALIGNMENT)
         steps = []
-        for task, rows, size in zip(stream.tasks, stream.rows, needs, strict=True):
+        for task, rows, size, lasts in zip(stream.tasks, stream.rows, needs, lasting, strict=True):
             scratch = common if size else None
-            if task.accumulates:
+            if lasts:
                 scratch = self._work_space(BufferKind.SCRATCH, size, SCRATCH_ALIGNMENT)
             firings, overwrites = -(-task.counted // rows), self.needs.overwrites(task.node)
-            steps.append(Step(task.node, firings, rows, task.accumulates, scratch, task.edges, overwrites))
+            kept = self.needs.keeps_scratch(task.node)
+            steps.append(Step(task.node, firings, rows, task.accumulates, scratch, task.edges, overwrites, kept))
         return Stream(tuple(steps), self._work_space(BufferKind.COUNTERS, COUNTER_BYTES * len(steps), 4))
 
     def _work_space(self, kind: BufferKind, size: int, alignment: int) -> int | None:

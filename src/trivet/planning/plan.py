@@ -105,6 +105,11 @@ class Edge:
     column: int = 0
     width: int = 0
 
+    @property
+    def extent(self) -> int:
+        """Rows from the first tap of a window to the last, both included."""
+        return (self.taps - 1) * self.dilation + 1
+
     def first(self, row: int) -> int | None:
         """The first operand row that output row `row` reads, None if it reads none."""
         start = (row * self.stride - self.before) // self.divisor
@@ -131,7 +136,8 @@ class Step:
     `rows` None: one firing makes everything, and `edges` are empty. A step that `accumulates` counts rows of its first
     operand instead (a mean over rows): it keeps sums in its scratch and writes its result in the last firing. Fewer
     firings than rows: nobody reads the rest. `scratch` is the buffer of its work space, if it needs one. `overwrites`:
-    the kernel promises that its result may lie over its first operand.
+    the kernel promises that its result may lie over its first operand. `keeps_scratch`: a firing finds its work space
+    as the one before left it, so nobody else has it during the stream.
     """
 
     node: Node
@@ -141,6 +147,7 @@ class Step:
     scratch: int | None = None
     edges: tuple[Edge, ...] = ()
     overwrites: bool = False
+    keeps_scratch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,4 +254,16 @@ class KernelNeeds(Protocol):
         """True iff the kernel reads what a pixel needs before it writes the pixel, so that the result may lie over the
         first operand, of the same shape, although the operator does not work element by element.
         """
+        ...
+
+    def keeps_scratch(self, node: Node) -> bool:
+        """True iff a firing needs its work space as the firing before left it."""
+        ...
+
+    def runs(self, node: Node) -> bool:
+        """True iff there is a kernel for the node."""
+        ...
+
+    def adopt(self, node: Node, other: Node) -> None:
+        """`node` is a copy of `other` in another graph: what is known of that holds for it."""
         ...

@@ -7,8 +7,9 @@ from itertools import chain
 
 from trivet.analysis.storage import Sharing
 from trivet.ir.graph import Graph, Node
+from trivet.planning.blocks import groups_of
 from trivet.planning.choice import Choice, Chooser
-from trivet.planning.chosen import chosen_layout
+from trivet.planning.chosen import chosen_layout, with_blocks
 from trivet.planning.layout import Layout, Solver, build_plan
 from trivet.planning.memory.greedy_by_size import greedy_by_size
 from trivet.planning.options import Objective, PlanOptions
@@ -33,7 +34,8 @@ def streamed(
     Addresses may need more than the bytes in use at one time; then choices with fewer overlaps and lower limits are
     tried.
     """
-    model = StreamModel(graph, nodes, needs, options.alignment, options.preserve_inputs)
+    groups = [group for groups in groups_of(graph, needs) for group in groups]
+    model = StreamModel(graph, nodes, needs, options.alignment, options.preserve_inputs, groups=groups)
     return _Search(Chooser(model), needs, options, region).best()
 
 
@@ -68,7 +70,8 @@ class _Search:
         """
         ways = [(apart, wide) for apart in (False, True) for wide in (True, False)]
         choices = [choice for way in ways if (choice := self.chooser.quickest(limit, *way)) is not None]
-        layouts = [layout for choice in choices for layout in self._chosen(self.chooser.model, choice)]
+        made_of = [with_blocks(self.chooser.model, choice) for choice in choices]
+        layouts = [layout for model, choice in made_of for layout in self._chosen(model, choice)]
         assert layouts, "no limit is below the smallest choice"
         quick = (self._build(layout, greedy_by_size) for layout in layouts)
         asked = (self._build(layout, self.options.allocator.solve) for layout in reversed(layouts))

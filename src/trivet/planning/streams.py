@@ -6,39 +6,35 @@ over the ring of an operand that nobody else reads, as `analysis.storage` decide
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 
 from trivet.analysis.liveness import layer_by_layer
 from trivet.analysis.storage import Sharing, StorageMap, overwritable, share_storage
 from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
-from trivet.planning.layout import COUNTER_BYTES, SCRATCH_ALIGNMENT
+from trivet.ops.block import Block
+from trivet.planning.blocks import Group, block_node
+from trivet.planning.layout import SCRATCH_ALIGNMENT
 from trivet.planning.plan import Edge, KernelNeeds
+from trivet.planning.ranges import Members, Range
 from trivet.planning.rows import Rows, counted_rows, reduces_rows, row_edge
-from trivet.planning.schedule import (
-    Actor,
-    Depths,
-    Link,
-    Ring,
-    RowsRead,
-    minimal_depths,
-    overlap_distances,
-    rows_by_firing,
-)
+from trivet.planning.schedule import Actor, Depths, Link, Ring, RowsRead, minimal_depths, rows_by_firing
 
 MAX_RANGE = 80
 """Nodes that a stream holds at most, which bounds the search."""
 
-FREELY = -(1 << 30)
-"""The distance of buffers that may overlap at will."""
+
+WAYS: tuple[Callable[[Block], bool], ...] = (lambda block: block.keeps_lines,)
+"""Which blocks may stand in a range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """A node that runs: what it reads, with edges in rows of the storage's first value, and what it may overwrite.
 
-    It counts `height` rows of `width` pixels: of its result, of its operand if it accumulates.
+    It counts `height` rows of `width` pixels: of its result, of its operand if it accumulates. `lasts`: it has work
+    space of its own from its first firing to its last. A firing is about as long as `calls` of kernels.
     """
 
     node: Node
@@ -51,6 +47,18 @@ class Item:
     reshaped: tuple[int, ...]
     overwrites: tuple[int, ...]
     scratch_whole: int
+    lasts: bool
+    calls: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """A block in the place of the nodes at positions first <= p <= last."""
+
+    first: int
+    last: int
+    group: Group
+    item: Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,7 @@ class Candidate:
 
     `apart_bytes` are needed when no output overlaps an input. `by_rows` False: one node that makes its result at once.
     `rows` a firing are keyed by id(node), `depths` and `distances` by id(value), of the first value in a storage.
+    With `groups` some of its nodes are blocks: then the stream is priced once more when it is made.
     """
 
     start: int
@@ -83,6 +92,8 @@ class Candidate:
     rows: dict[int, int] = field(default_factory=dict)
     depths: dict[int, int] = field(default_factory=dict)
     distances: dict[tuple[int, int], int] = field(default_factory=dict)
+    pixels: int = 1
+    groups: tuple[Group, ...] = ()
 
 
 class StreamModel:
@@ -96,7 +107,9 @@ class StreamModel:
         alignment: int,
         keep_inputs: bool,
         slow: frozenset[int] = frozenset(),
+        groups: Sequence[Group] = (),
     ) -> None:
+        self.keep_inputs = keep_inputs
         self.slow = slow
         self.graph, self.nodes, self.needs, self.alignment = graph, tuple(nodes), needs, alignment
         self.overwriting = frozenset(id(node) for node in nodes if needs.overwrites(node))
@@ -105,9 +118,14 @@ class StreamModel:
         self.working = [node for node in nodes if id(node) not in self.shared.idle]
         self.items = self._make_items(needs)
         self.held = self._make_held(keep_inputs)
-        self._ranges: dict[tuple[int, int, int], _Range] = {}
+        self.blocks = self._make_blocks(groups)
+        self._starting: dict[int, list[int]] = {}
+        for member, block in enumerate(self.blocks, len(self.items)):
+            self._starting.setdefault(block.first, []).append(member)
+        self._packings: dict[tuple[int, int, int, bool], tuple[int, Members]] = {}
+        self._ranges: dict[tuple[int, int, int, Members], Range] = {}
+        self._segments: dict[tuple[Members, int, tuple[int, ...], tuple[bool, ...], int], Depths] = {}
         self._windows: dict[tuple[int, int, int], RowsRead] = {}
-        self._segments: dict[tuple[range, int, tuple[int, ...], tuple[bool, ...], int], Depths] = {}
 
     # What a range costs.
 
@@ -120,12 +138,15 @@ class StreamModel:
             total -= self.aligned(self.held[target].size_bytes)
         return Candidate(position, position + 1, total, total)
 
-    def stream(self, start: int, stop: int, limit: int, pixels: int = 1) -> Candidate | None:
+    def stream(
+        self, start: int, stop: int, limit: int, pixels: int = 1, members: Members | None = None
+    ) -> Candidate | None:
         """The range as a stream of rows; None if it needs more than `limit` bytes.
 
         A firing makes as many rows as have about `pixels` pixels, at least one.
         """
-        span = self._range(start, stop, pixels)
+        members = tuple(range(start, stop)) if members is None else members
+        span = self._range(start, stop, pixels, members)
         base = span.base_bytes()
         gain = max((self._most_gain(o, v) for o in span.outs for v in span.dying), default=0)
         if base - gain > limit:
@@ -142,24 +163,65 @@ class StreamModel:
             base - gain,
             base,
             True,
-            sum(-(-self.items[p].height // self.rows_a_firing(p, pixels)) for p in range(start, stop)),
-            {id(self.items[p].node): self.rows_a_firing(p, pixels) for p in range(start, stop)},
+            sum(-(-self.item(m).height // self.rows_a_firing(m, pixels)) * self.item(m).calls for m in members),
+            {id(self.item(m).node): self.rows_a_firing(m, pixels) for m in members},
             {self._name(root): depth for root, depth in span.depths.items()},
             {
                 (self._name(o), self._name(v)): distance
                 for (o, v), distance in distances.items()
                 if self.held[o].size_bytes and self.held[v].size_bytes
             },
+            pixels,
+            tuple(self.blocks[m - len(self.items)].group for m in members if m >= len(self.items)),
         )
 
+    def item(self, member: int) -> Item:
+        """A node or a block."""
+        return self.items[member] if member < len(self.items) else self.blocks[member - len(self.items)].item
+
+    def place(self, member: int) -> int:
+        """The position of a node, or of the last node in a block."""
+        return member if member < len(self.items) else self.blocks[member - len(self.items)].last
+
+    def members(self, start: int, stop: int, way: int) -> Members:
+        """The range with those blocks that save most, as if every value had one reader.
+
+        A member costs the rows that it reads and the work space that it keeps.
+        """
+        return self._packed(start, stop, way, start)[1]
+
+    def _packed(self, position: int, stop: int, way: int, start: int) -> tuple[int, Members]:
+        """The least cost of the nodes from a position of a range on, and how they are grouped."""
+        if position == stop:
+            return 0, ()
+        key = (position, stop, way, position == start)
+        if key not in self._packings:
+            found = []
+            for member in (position, *self._starting.get(position, ())):
+                last = self.place(member)
+                if last < stop and (member == position or WAYS[way](self.blocks[member - len(self.items)].group.op)):
+                    cost, rest = self._packed(last + 1, stop, way, start)
+                    found.append((cost + self._held_by(member, start), (member, *rest)))
+            self._packings[key] = min(found)
+        return self._packings[key]
+
+    def _held_by(self, member: int, start: int) -> int:
+        """Bytes that a range from `start` on holds for a member."""
+        item = self.item(member)
+        held = self.scratch(member, 1) if item.lasts else 0
+        if self.taken_over(member, start) is not None:
+            return held
+        made = ((s, edge) for s, edge in item.reads if self.held[s].maker >= start)
+        return held + sum(min(edge.extent, edge.height) * self.rows_of(s).row_bytes for s, edge in made)
+
     def rows_a_firing(self, position: int, pixels: int) -> int:
-        item = self.items[position]
+        item = self.item(position)
         return min(max(1, pixels // item.width), item.height)
 
     def scratch(self, position: int, pixels: int) -> int:
         """Work space of a firing."""
         rows = self.rows_a_firing(position, pixels)
-        return _aligned_scratch(self.needs.scratch_bytes(self.items[position].node, rows))
+        return _aligned_scratch(self.needs.scratch_bytes(self.item(position).node, rows))
 
     def can_stream(self, start: int, stop: int) -> bool:
         """True iff all nodes take rows, and none reads rows made in the range as rows of another shape."""
@@ -168,14 +230,14 @@ class StreamModel:
             start <= self.held[storage].maker < stop for item in items for storage in item.reshaped
         )
 
-    def ring_bytes(self, start: int, stop: int) -> int:
+    def ring_bytes(self, start: int, stop: int, members: Members) -> int:
         """Bytes of the rings of a range, which only grow as it gets longer."""
-        return self._range(start, stop, 1).ring_bytes
+        return self._range(start, stop, 1, members).ring_bytes
 
-    def _range(self, start: int, stop: int, pixels: int) -> _Range:
-        key = (start, stop, pixels)
+    def _range(self, start: int, stop: int, pixels: int, members: Members) -> Range:
+        key = (start, stop, pixels, members)
         if key not in self._ranges:
-            self._ranges[key] = _Range(self, start, stop, pixels)
+            self._ranges[key] = Range(self, start, stop, members, pixels)
         return self._ranges[key]
 
     # Storages.
@@ -208,22 +270,22 @@ class StreamModel:
 
     def taken_over(self, position: int, start: int) -> int | None:
         """The storage made at or after `start` that a node of a stream writes its result over, row by row."""
-        for storage in self.items[position].overwrites:
+        for storage in self.item(position).overwrites:
             held = self.held[storage]
             if held.maker >= start and held.readers == (position,) and not held.kept:
                 return storage
         return None
 
     def segment_depths(
-        self, positions: range, entering: int, roots: dict[int, int], whole: set[int], pixels: int
+        self, members: Members, entering: int, roots: dict[int, int], whole: set[int], pixels: int
     ) -> Depths:
-        """Ring depths of consecutive positions when `entering` (-1: nothing) comes in row by row."""
-        written = [roots[self.items[p].storage] for p in positions]
+        """Ring depths of consecutive members when `entering` (-1: nothing) comes in row by row."""
+        written = [roots[self.item(m).storage] for m in members]
         if entering >= 0:
             written.append(roots[entering])
-        key = (positions, entering, tuple(written), tuple(root in whole for root in written), pixels)
+        key = (members, entering, tuple(written), tuple(root in whole for root in written), pixels)
         if key not in self._segments:
-            actors = self.actors(positions, roots, pixels, entering)
+            actors = self.actors(members, roots, pixels, entering)
             rings = [self._ring(s) for s in sorted({a.storage for a in actors} - whole)]
             self._segments[key] = minimal_depths(actors, rings)
         return self._segments[key]
@@ -232,18 +294,18 @@ class StreamModel:
         rows = self.rows_of(root)
         return Ring(root, rows.height, rows.row_bytes)
 
-    def actors(self, positions: range, roots: dict[int, int], pixels: int, entering: int = -1) -> list[Actor]:
-        """The positions as actors; `entering` is made by one more that needs nothing."""
+    def actors(self, members: Members, roots: dict[int, int], pixels: int, entering: int = -1) -> list[Actor]:
+        """The members as actors; `entering` is made by one more that needs nothing."""
         actors = []
         sources: dict[int, int] = {}
         if entering >= 0:
             rows = self.rows_a_firing(self.held[entering].maker, pixels)
             actors.append(Actor(self.rows_of(entering).height, roots[entering], False, (), rows))
             sources[entering] = 0
-        for position in positions:
-            item, rows = self.items[position], self.rows_a_firing(position, pixels)
+        for member in members:
+            item, rows = self.item(member), self.rows_a_firing(member, pixels)
             links = tuple(
-                Link(sources.get(s), roots.get(s, s), *self._rows_read(position, number, edge, rows))
+                Link(sources.get(s), roots.get(s, s), *self._rows_read(member, number, edge, rows))
                 for number, (s, edge) in enumerate(item.reads)
             )
             sources[item.storage] = len(actors)
@@ -254,7 +316,7 @@ class StreamModel:
         """What a node reads of its operand `number` with so many rows a firing; the same tuples every time."""
         key = (position, number, rows)
         if key not in self._windows:
-            self._windows[key] = rows_by_firing(edge, self.items[position].height, rows)
+            self._windows[key] = rows_by_firing(edge, self.item(position).height, rows)
         return self._windows[key]
 
     # Construction.
@@ -281,6 +343,36 @@ class StreamModel:
             ),
             overwrites=self._overwrites(node),
             scratch_whole=_aligned_scratch(needs.scratch_bytes(node, counted_rows(node))),
+            lasts=accumulates or needs.keeps_scratch(node),
+        )
+
+    def _make_blocks(self, groups: Sequence[Group]) -> list[Fused]:
+        """Blocks of nodes that follow each other."""
+        places = {id(node): position for position, node in enumerate(self.working)}
+        fused = []
+        for group in groups:
+            first, last = (places.get(id(node), -1) for node in (group.nodes[0], group.nodes[-1]))
+            if first >= 0 and last - first + 1 == len(group.nodes):
+                fused.append(Fused(first, last, group, self._block_item(group, last)))
+        return fused
+
+    def _block_item(self, group: Group, last: int) -> Item:
+        """A block reads what its first node reads, in the rows of its windows, and makes what its last makes."""
+        node, end = block_node(group), self.items[last]
+        strips = -(-end.width // group.op.strip)
+        return Item(
+            node=node,
+            storage=end.storage,
+            height=end.height,
+            width=end.width,
+            accumulates=False,
+            by_rows=True,
+            reads=((self._storage(group.nodes[0].inputs[0]), row_edge(node, 0)),),
+            reshaped=(),
+            overwrites=(),
+            scratch_whole=_aligned_scratch(self.needs.scratch_bytes(node, end.height)),
+            lasts=self.needs.keeps_scratch(node),
+            calls=len(group.nodes) * strips,
         )
 
     def _storage(self, value: Value) -> int:
@@ -330,74 +422,6 @@ class StreamModel:
             Held(storage.held_bytes, makers[s], tuple(readers[s]), s in kept)
             for s, storage in enumerate(self.shared.storages)
         ]
-
-
-class _Range:
-    """One range as a stream."""
-
-    def __init__(self, model: StreamModel, start: int, stop: int, pixels: int = 1) -> None:
-        self.model, self.start, self.stop, self.pixels = model, start, stop, pixels
-        self.roots = self._find_roots()
-        held = model.held
-        made = [model.items[p].storage for p in range(start, stop)]
-        self.outs = sorted({self.roots[s] for s in made if held[s].last_use() >= stop})
-        live = model.live_before(start)
-        self.dying = sorted(s for s in live if held[s].last_use() < stop)
-        self.across = sorted(s for s in live if held[s].last_use() >= stop)
-        self.depths = self._find_depths()
-        self.ring_bytes = sum(
-            model.aligned(depth * model.rows_of(root).row_bytes) for root, depth in self.depths.items()
-        )
-
-    def _find_roots(self) -> dict[int, int]:
-        """For each storage made in the range the one whose memory it takes."""
-        roots: dict[int, int] = {}
-        for position in range(self.start, self.stop):
-            storage = self.model.items[position].storage
-            target = self.model.taken_over(position, self.start)
-            roots[storage] = storage if target is None else roots[target]
-        return roots
-
-    def _find_depths(self) -> Depths:
-        """Ring depths, segment by segment: where one value alone comes over, what lies before and after is apart.
-
-        A ring that goes on in the next segment, as its rows are overwritten in place, must hold the rows that wait in
-        each: row w comes at most depth - 1 rows after the row that leaves one segment, and so on.
-        """
-        whole, depths = set(self.outs), dict[int, int]()
-        first, entering, crossing = self.start, -1, set[int]()
-        for position in range(self.start, self.stop):
-            item, held = self.model.items[position], self.model.held
-            crossing.add(item.storage)
-            crossing = {s for s in crossing if any(position < reader < self.stop for reader in held[s].readers)}
-            is_apart = len(crossing) < 2 and all(held[s].readers[0] > position for s in crossing)
-            if position + 1 < self.stop and not is_apart:
-                continue
-            positions, kept = range(first, position + 1), whole | crossing
-            found = self.model.segment_depths(positions, entering, self.roots, kept, self.pixels)
-            for root, depth in found.items():
-                together = depths.get(root, 1) + depth - 1
-                depths[root] = min(together, self.model.rows_of(root).height)
-            first, entering = position + 1, next(iter(crossing), -1)
-        return depths
-
-    def base_bytes(self) -> int:
-        """Everything in use, as if nothing overlapped."""
-        model, positions = self.model, range(self.start, self.stop)
-        tensors = sum(model.aligned(model.held[s].size_bytes) for s in (*self.across, *self.dying, *self.outs))
-        works = [(model.scratch(p, self.pixels), model.items[p].accumulates) for p in positions]
-        passing = max((size for size, lasts in works if not lasts), default=0)
-        lasting = sum(size for size, lasts in works if lasts)
-        return tensors + self.ring_bytes + passing + lasting + COUNTER_BYTES * len(positions)
-
-    def distances(self) -> dict[tuple[int, int], int]:
-        """How far apart every output and every input that dies must be."""
-        model = self.model
-        actors = model.actors(range(self.start, self.stop), self.roots, self.pixels)
-        lower = {o: model.rows_of(o).row_bytes for o in self.outs}
-        upper = {v: model.rows_of(v).row_bytes for v in self.dying}
-        found = overlap_distances(actors, self.depths, lower, upper)
-        return {(o, v): found.get((o, v), FREELY) for o in self.outs for v in self.dying}
 
 
 def _streams(node: Node, needs: KernelNeeds) -> bool:

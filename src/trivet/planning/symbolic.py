@@ -142,7 +142,7 @@ class _Machine:
         raise _WrongByte(f"{node!r} has no step")
 
     def _run_stream(self, stream: Stream) -> None:
-        lasting = {step.scratch for step in stream.steps if step.accumulates} | {stream.counters}
+        lasting = {step.scratch for step in stream.steps if step.accumulates or step.keeps_scratch} | {stream.counters}
         self.lasting = {number: self._mark(number) for number in lasting if number is not None}
         for firing in firings(self.plan, stream):
             self._fire(firing)

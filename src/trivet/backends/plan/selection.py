@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trivet.backends.ckernels import Call
 from trivet.backends.plan import format as f
 from trivet.backends.plan.kernels.table import KERNELS
@@ -42,6 +44,19 @@ class Selection:
     def overwrites(self, node: Node) -> bool:
         call = self.find(node)
         return call is not None and call.overwrites
+
+    def keeps_scratch(self, node: Node) -> bool:
+        return self.call(node).keeps_scratch
+
+    def runs(self, node: Node) -> bool:
+        return self.find(node) is not None
+
+    def adopt(self, node: Node, other: Node) -> None:
+        call = self.find(other)
+        if call is not None:
+            new = {id(old): value for old, value in zip(other.inputs, node.inputs, strict=True)}
+            call = replace(call, operands=tuple(new[id(value)] for value in call.operands))
+        self._calls[id(node)] = (node, call)
 
     def check(self, graph: Graph) -> None:
         """Raises: Problems, with every tensor that no plan can hold, and every node that no kernel takes."""

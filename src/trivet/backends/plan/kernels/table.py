@@ -11,6 +11,7 @@ from trivet.backends.table import KernelTable
 from trivet.ir.op import Op
 from trivet.ops import activation as a
 from trivet.ops import (
+    block,
     border,
     conv,
     dynamic,
@@ -37,6 +38,7 @@ _REDUCTIONS = (reduce.Mean, reduce.Sum, reduce.ReduceMax, reduce.ReduceMin, redu
 
 FAMILIES: Mapping[str, Sequence[type[Op]]] = {
     "border": (border.Receive, border.Send),
+    "block": (block.Block,),
     "copy": (m.Copy,),
     "lookup": (a.Lookup, *_BYTE_FUNCTIONS),
     "conv": (conv.Conv2D, matmul.Dense),

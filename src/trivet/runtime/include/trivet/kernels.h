@@ -3,6 +3,7 @@
 #define TRIVET_KERNELS_H
 
 #include "trivet/kernels/border.h"
+#include "trivet/kernels/block.h"
 #include "trivet/kernels/copy.h"
 #include "trivet/kernels/lookup.h"
 #include "trivet/kernels/conv.h"
@@ -32,6 +33,7 @@
 
 #define TRIVET_KERNELS(X) \
     TRIVET_KERNELS_BORDER(X) \
+    TRIVET_KERNELS_BLOCK(X) \
     TRIVET_KERNELS_COPY(X) \
     TRIVET_KERNELS_LOOKUP(X) \
     TRIVET_KERNELS_CONV(X) \
