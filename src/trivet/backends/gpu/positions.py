@@ -19,6 +19,9 @@ def line_of(text: str, path: Path) -> int:
     for token in _TOKEN.finditer(text):
         word = token.group()
         line, at = line + text.count("\n", at, token.start()), token.start()
+        depth = _shared(stack, path)
+        if word not in ",:]}" and depth > best_depth:
+            best, best_depth = line + 1, depth
         if word in "{[":
             stack.append("" if word == "{" else 0)
         elif word in "}]" and stack:
@@ -28,9 +31,6 @@ def line_of(text: str, path: Path) -> int:
         elif word == ":" and stack and key is not None:
             stack[-1] = key
         key = json.loads(word) if word.startswith('"') else None
-        depth = _shared(stack, path)
-        if depth > best_depth:
-            best, best_depth = line + 1, depth
     return best
 
 
