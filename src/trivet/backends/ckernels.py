@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from trivet.backends.records import BLOB, FieldValue, Record
+from trivet.backends.records import BLOB, Field, FieldValue, Record
 from trivet.core.record import dataclass
 from trivet.ir.graph import Value
 
@@ -30,6 +30,17 @@ class CKernel:
     name: str
     params: Record
     by_rows: bool = True
+
+    def beyond(self, params: Params) -> Field | None:
+        """The first field that holds a number which the runtime would refuse."""
+        for limited in self.params.limited:
+            value, limits = params[limited.name], limited.limits
+            if value is None or limits is None:
+                continue
+            numbers = np.asarray(value, np.float64)
+            if not ((numbers >= limits[0]) & (numbers <= limits[1])).all():
+                return limited
+        return None
 
     def blobs(self) -> tuple[int, ...]:
         """Byte offsets of the blob fields."""

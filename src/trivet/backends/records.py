@@ -47,12 +47,16 @@ SECTION = FieldType("section", "trivet_section", "II", 4, numbers=2)
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`count` numbers of one type (more than one: an array), and what they mean."""
+    """`count` numbers of one type (more than one: an array), and what they mean.
+
+    `limits` are the least and the largest number that the runtime accepts; for a blob, in any of its elements.
+    """
 
     name: str
     type: FieldType
     doc: str = ""
     count: int = 1
+    limits: tuple[float, float] | None = None
 
     @property
     def size_bytes(self) -> int:
@@ -75,6 +79,11 @@ class Record:
             places.append((offset, field))
             offset += field.size_bytes
         return tuple(places)
+
+    @cached_property
+    def limited(self) -> tuple[Field, ...]:
+        """The fields with limits."""
+        return tuple(field for field in self.fields if field.limits is not None)
 
     @cached_property
     def _names(self) -> frozenset[str]:

@@ -14,8 +14,17 @@ CodeT = TypeVar("CodeT")
 Kernel = Callable[[Node], CodeT | None]
 
 
+class NoKernel(Exception):
+    """A kernel would run a node but for one thing: which, and a way out. Raised instead of giving None."""
+
+    def __init__(self, reason: str, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+
+
 class KernelTable(Generic[CodeT]):
-    """Kernels by operator class, in order of priority; a kernel that gives None does not apply.
+    """Kernels by operator class, in order of priority; one that does not apply gives None, or says why as NoKernel.
 
     `families` declares the modules that register kernels, first come first, each with the operators that it has kernels
     for. A family is imported when one of its operators is met, so that a compilation pays for no other. Within a family
@@ -60,8 +69,25 @@ class KernelTable(Generic[CodeT]):
 
     def select(self, node: Node) -> CodeT | None:
         """The code of the first kernel that applies, or None."""
+        try:
+            return self.select_or_say(node)
+        except NoKernel:
+            return None
+
+    def select_or_say(self, node: Node) -> CodeT | None:
+        """The same.
+
+        Raises: NoKernel, the first that a kernel raised, where none applies.
+        """
+        reason = None
         for candidate in self.candidates(type(node.op)):
-            code = candidate(node)
+            try:
+                code = candidate(node)
+            except NoKernel as said:
+                reason = reason or said
+                continue
             if code is not None:
                 return code
+        if reason is not None:
+            raise reason
         return None

@@ -24,6 +24,9 @@ from trivet.core.quant import Quant, quantize_multipliers
 from trivet.ir.op import Array, Arrays, Intervals, full_range
 from trivet.ir.types import TensorType, Types
 
+_BEYOND = 2.0**62
+"""Beyond every stored integer, and within int64."""
+
 Ints = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]
 
@@ -84,7 +87,7 @@ def rescaled(acc: Array, scales: Reals | float, numerics: Numerics, wide: bool =
     TensorFlow Lite: Q0.31 multipliers on 32-bit sums, or on 64-bit sums where `wide`. ONNX: float64, half to even.
     """
     if numerics is Numerics.ONNX:
-        return np.rint(acc * scales).astype(np.int64)
+        return np.rint(np.clip(acc * scales, -_BEYOND, _BEYOND)).astype(np.int64)
     shape = np.shape(scales)
     mantissas, shifts = (v.reshape(shape) for v in quantize_multipliers(np.ravel(scales)))
     if wide:
@@ -95,7 +98,7 @@ def rescaled(acc: Array, scales: Reals | float, numerics: Numerics, wide: bool =
 def rescaled_as_double(acc: Array, scales: Reals, wide: bool = False) -> Ints:
     """acc * scales in float64, half away from zero: LiteRT's fully connected kernels."""
     exact = acc if wide else wrap32(acc)
-    return round_half_away(exact.astype(np.float64) * scales).astype(np.int64)
+    return round_half_away(np.clip(exact.astype(np.float64) * scales, -_BEYOND, _BEYOND)).astype(np.int64)
 
 
 def sums_are_wide(x: TensorType, bias: TensorType | None) -> bool:

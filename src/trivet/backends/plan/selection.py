@@ -7,6 +7,7 @@ from dataclasses import replace
 from trivet.backends.ckernels import Call
 from trivet.backends.plan import format as f
 from trivet.backends.plan.kernels.table import KERNELS
+from trivet.backends.table import NoKernel
 from trivet.errors import Problems, Unsupported
 from trivet.ir.graph import Graph, Node, Value
 from trivet.planning.rows import reduces_rows
@@ -17,14 +18,16 @@ class Selection:
 
     def __init__(self) -> None:
         self._calls: dict[int, tuple[Node, Call | None]] = {}
+        self._reasons: dict[int, NoKernel] = {}
 
     def find(self, node: Node) -> Call | None:
         """The call that runs the node, None where no kernel takes it."""
         entry = self._calls.get(id(node))
         if entry is None:
-            call = KERNELS.select(node)
-            if call is not None and len(call.operands) + len(node.outputs) > f.MAX_OPERANDS:
-                call = None
+            try:
+                call = _within_limits(KERNELS.select_or_say(node), node)
+            except NoKernel as reason:
+                call, self._reasons[id(node)] = None, reason
             entry = self._calls[id(node)] = (node, call)
         return entry[1]
 
@@ -64,7 +67,7 @@ class Selection:
         for node in graph.nodes:
             limits = [problem for value in node.outputs if (problem := _unplaceable(value, node))]
             if not limits and not node.op.views_input and self.find(node) is None:
-                limits = [_refusal(node)]
+                limits = [_refusal(node, self._reasons.get(id(node)))]
             problems += limits
         if problems:
             raise Problems("the C runtime does not run this model", problems)
@@ -80,12 +83,27 @@ def _unplaceable(value: Value, node: Node | None) -> Unsupported | None:
     return Unsupported(text, where=node.loc if node else None)
 
 
-def _refusal(node: Node) -> Unsupported:
-    operands = ", ".join(str(type_) for type_ in node.input_types)
-    reason = KERNELS.refusal(type(node.op)) or f"it does not take ({operands}) with these attributes"
-    count = len(node.inputs) + len(node.outputs)
+def _within_limits(call: Call | None, node: Node) -> Call | None:
+    """The call, if the runtime's loader accepts it.
+
+    Raises: NoKernel.
+    """
+    if call is None:
+        return None
+    count = len(call.operands) + len(node.outputs)
     if count > f.MAX_OPERANDS:
-        reason = f"{count} operands and results, a kernel takes {f.MAX_OPERANDS}"
-    return Unsupported(
-        f"{node.op.name}: {reason}", where=node.loc, hint="`trivet ops show` lists what its kernels take"
-    )
+        raise NoKernel(f"{count} operands and results, a kernel takes {f.MAX_OPERANDS}")
+    field = call.kernel.beyond(call.params)
+    if field is not None and field.limits is not None:
+        least, most = field.limits
+        reason = f"its scales are too far apart: `{field.name}` of {call.kernel.name} must lie in {least:g} to {most:g}"
+        raise NoKernel(reason, "quantize again, with data that is like what the network will see")
+    return call
+
+
+def _refusal(node: Node, reason: NoKernel | None) -> Unsupported:
+    operands = ", ".join(str(type_) for type_ in node.input_types)
+    if reason is None:
+        reason = NoKernel(KERNELS.refusal(type(node.op)) or f"no kernel takes ({operands}) as it is used here")
+    hint = reason.hint or "`trivet ops show` lists what its kernels take"
+    return Unsupported(f"{node.op.name}: {reason.reason}", where=node.loc, hint=hint)

@@ -6,6 +6,7 @@ import numpy as np
 
 from trivet.backends.ckernels import Call, CKernel
 from trivet.backends.plan.kernels.broadcast import BROADCAST, Broadcast, Params, broadcast
+from trivet.backends.plan.kernels.limits import SHIFTS
 from trivet.backends.plan.kernels.linear import find_linear, pair_table
 from trivet.backends.plan.kernels.lookup import LOOKUP_S8
 from trivet.backends.plan.kernels.table import KERNELS
@@ -22,7 +23,11 @@ from trivet.ops.stored import limits, scale_ratio
 Arithmetic = e.Add | e.Sub | e.Mul | e.Div | e.SquaredDifference
 
 _LIMITS = (Field("lo", I32, "least result"), Field("hi", I32, "largest result"))
-_Q31 = (Field("mantissa", I32, "Q0.31"), Field("shift", I32, "left if positive"), Field("zero", I32, "of the result"))
+_Q31 = (
+    Field("mantissa", I32, "Q0.31"),
+    Field("shift", I32, "left if positive", limits=SHIFTS),
+    Field("zero", I32, "of the result"),
+)
 
 LINEAR_S8 = CKernel(
     80,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
+from trivet.backends.plan.kernels.limits import SCALES, SHIFTS
 from trivet.backends.plan.kernels.requant import fixed_scratch
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U32, Field, FieldValue, Record
+from trivet.backends.table import NoKernel
 from trivet.core import dtype as d
 from trivet.core.numerics import Numerics
 from trivet.core.quant import quantize_multiplier
@@ -32,9 +34,14 @@ _STORED = Record(
     "batch_matmul_stored",
     (
         *_MATRICES,
-        Field("scale", BLOB, "f64 [1]: factor of the sums, rounded half to even; absent: mantissa and shift"),
+        Field(
+            "scale",
+            BLOB,
+            "f64 [1]: factor of the sums, rounded half to even; absent: mantissa and shift",
+            limits=SCALES,
+        ),
         Field("mantissa", I32, "Q0.31; for int16 its upper 16 bits count"),
-        Field("shift", I32, "left if positive"),
+        Field("shift", I32, "left if positive", limits=SHIFTS),
         Field("a_zero", I32),
         Field("b_zero", I32),
         Field("out_zero", I32),
@@ -44,6 +51,9 @@ BATCH_MATMUL_S8 = CKernel(142, "batch_matmul_s8", _STORED, by_rows=False)
 BATCH_MATMUL_I16 = CKernel(144, "batch_matmul_i16", _STORED, by_rows=False)
 BATCH_MATMUL_F32 = CKernel(143, "batch_matmul_f32", Record("batch_matmul_f32", _MATRICES), by_rows=False)
 FAMILY = (BATCH_MATMUL_S8, BATCH_MATMUL_F32, BATCH_MATMUL_I16)
+
+MAX_SHIFT_I16 = 7
+"""Left shifts of 64-bit sums (kernels/batch_matmul.c)."""
 
 _Params = dict[str, FieldValue | Blob | None]
 
@@ -69,7 +79,9 @@ def batch_matmul_stored(node: Node) -> Call | None:
         "out_zero": op.out.zero_point,
     }
     if a.dtype is d.I16:
-        return _call(BATCH_MATMUL_I16, node, params, fixed_row=8) if multiplier.shift < 8 else None
+        if multiplier.shift > MAX_SHIFT_I16:
+            raise NoKernel(f"its scales are too far apart: results are {real:g} times its sums, 128 is possible")
+        return _call(BATCH_MATMUL_I16, node, params, fixed_row=8)
     return _call(BATCH_MATMUL_S8, node, params, fixed_row=4)
 
 

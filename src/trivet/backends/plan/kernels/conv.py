@@ -22,6 +22,7 @@ from trivet.backends.plan.kernels.requant import (
 )
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U16, U32, Field, FieldValue, Record
+from trivet.backends.table import NoKernel
 from trivet.core.bounds import Bounds
 from trivet.core.dtype import F32, I8
 from trivet.core.numerics import Numerics
@@ -111,16 +112,36 @@ def conv_geometry(node: Node, op: Conv2D | DepthwiseConv2D, kernel: tuple[int, i
     )  # fmt: skip
 
 
-def weight_zero(node: Node) -> int | None:
-    """The weights' zero point if all channels have the same."""
+def weight_zero(node: Node) -> int:
+    """The weights' zero point.
+
+    Raises: NoKernel, unless all channels have the same.
+    """
     quant = node.inputs[1].type.quant
     zeros = set(quant.zero_points) if quant is not None else {0}
-    return zeros.pop() if len(zeros) == 1 else None
+    if len(zeros) != 1:
+        raise NoKernel("the channels of its weights have different zero points", "quantize weights symmetrically")
+    return zeros.pop()
 
 
-def has_constants(node: Node) -> bool:
-    """True iff weights and bias are constant."""
-    return all(v.data is not None for v in node.inputs[1:])
+def constant_weights(node: Node) -> np.ndarray:
+    """The weights of a product.
+
+    Raises: NoKernel, unless they and the bias are constant.
+    """
+    weights = node.inputs[1].data
+    if weights is None or any(v.data is None for v in node.inputs[2:]):
+        raise NoKernel(
+            "its weights or its bias are computed at run time, they must be constants",
+            "make an input a constant with --bind NAME=x.npy, or store the weights in the model",
+        )
+    return weights
+
+
+def no_such_types(node: Node) -> NoKernel:
+    """Why a product has no kernel for its element types."""
+    x, w = (v.type.dtype.name for v in node.inputs[:2])
+    return NoKernel(f"no kernel multiplies activations of {x} with weights of {w}", "quantize to int8")
 
 
 def is_s8(node: Node) -> bool:
@@ -147,11 +168,9 @@ class Requantized:
         return requant_params(self.scales, self.out, self.clamp, self.numerics, self.as_double)
 
 
-def conv_s8_call(node: Node, geometry: Geometry, weights: np.ndarray, requantized: Requantized) -> Call | None:
+def conv_s8_call(node: Node, geometry: Geometry, weights: np.ndarray, requantized: Requantized) -> Call:
     """The call for weights [O, K], K in the order kernel row, kernel column, channel of the group."""
     zero, x_quant = weight_zero(node), node.inputs[0].type.quant
-    if zero is None:
-        return None
     assert x_quant is not None
     bias = node.inputs[2].data if len(node.inputs) > 2 else None
     wide = weights.astype(np.int64)
@@ -187,14 +206,12 @@ def conv_f32_call(node: Node, geometry: Geometry, weights: np.ndarray, clamp: Bo
 def conv2d(node: Node) -> Call | None:
     op, w = node.op, node.inputs[1]
     assert isinstance(op, Conv2D)
-    if w.data is None or not has_constants(node):
-        return None
+    weights = constant_weights(node).reshape(w.type.shape[0], -1)
     geometry = conv_geometry(node, op, (w.type.shape[1], w.type.shape[2]), op.groups)
-    weights = w.data.reshape(w.type.shape[0], -1)
     if is_f32(node):
         return conv_f32_call(node, geometry, weights, op.clamp)
     if not is_s8(node):
-        return None
+        raise no_such_types(node)
     requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics)
     return conv_s8_call(node, geometry, weights, requantized)
 
@@ -204,15 +221,14 @@ def dense(node: Node) -> Call | None:
     """A pointwise convolution; what is not of rank 4 is one row of pixels."""
     op, x, w = node.op, node.inputs[0], node.inputs[1]
     assert isinstance(op, Dense)
-    if w.data is None or not has_constants(node):
-        return None
+    weights = constant_weights(node)
     outputs, features = w.type.shape
     width = x.type.shape[2] if x.type.rank == 4 else math.prod(x.type.shape[:-1])
     geometry = Geometry(width, features, width, outputs)
     if is_f32(node):
-        return conv_f32_call(node, geometry, w.data, op.clamp)
+        return conv_f32_call(node, geometry, weights, op.clamp)
     if not is_s8(node):
-        return None
+        raise no_such_types(node)
     as_double = op.numerics is Numerics.LITERT or op.numerics is Numerics.LITERT_U8
     requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics, as_double)
-    return conv_s8_call(node, geometry, w.data, requantized)
+    return conv_s8_call(node, geometry, weights, requantized)

@@ -11,9 +11,10 @@ from trivet.backends.plan.kernels.conv import (
     PATCH_BYTES,
     Geometry,
     Requantized,
-    has_constants,
+    constant_weights,
     is_f32,
     is_s8,
+    no_such_types,
     weight_zero,
 )
 from trivet.backends.plan.kernels.requant import (
@@ -30,6 +31,7 @@ from trivet.backends.plan.kernels.requant import (
 )
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, Field, Record
+from trivet.backends.table import NoKernel
 from trivet.ir.graph import Node
 from trivet.ops.conv import ConvTranspose2D
 
@@ -74,8 +76,9 @@ def conv_transpose2d(node: Node) -> Call | None:
     assert isinstance(op, ConvTranspose2D)
     rows, columns = (_phases(w.type.shape[i + 1], op.stride[i], op.dilation[i]) for i in (0, 1))
     most = max(len(p) for p in rows) * max(len(p) for p in columns)
-    if w.data is None or not has_constants(node) or most > MAX_TAPS:
-        return None
+    weights = constant_weights(node)
+    if most > MAX_TAPS:
+        raise NoKernel(f"{most} taps of its kernel reach one result, {MAX_TAPS} are possible", "use a smaller kernel")
     x, y = node.inputs[0].type.shape, node.output.type.shape
     geometry = Geometry(
         x[2], x[3], y[2], y[3], op.groups, w.type.shape[1], w.type.shape[2],
@@ -84,17 +87,17 @@ def conv_transpose2d(node: Node) -> Call | None:
     if is_f32(node):
         params = geometry.params() | real_bounds(op.clamp)
         params |= {
-            "weights": pack_floats(w.data.reshape(w.type.shape[0], -1), op.groups),
+            "weights": pack_floats(weights.reshape(w.type.shape[0], -1), op.groups),
             "bias": node.inputs[2].data if len(node.inputs) > 2 else None,
         }
         return Call(CONV_TRANSPOSE_F32, node.inputs[:1], params)
-    return _call_s8(node, op, geometry, w.data) if is_s8(node) else None
+    if not is_s8(node):
+        raise no_such_types(node)
+    return _call_s8(node, op, geometry, weights)
 
 
-def _call_s8(node: Node, op: ConvTranspose2D, geometry: Geometry, weights: npt.NDArray[np.generic]) -> Call | None:
+def _call_s8(node: Node, op: ConvTranspose2D, geometry: Geometry, weights: npt.NDArray[np.generic]) -> Call:
     zero, x_quant = weight_zero(node), node.inputs[0].type.quant
-    if zero is None:
-        return None
     assert x_quant is not None
     wide = weights.astype(np.int64)
     bias = node.inputs[2].data if len(node.inputs) > 2 else None

@@ -10,12 +10,13 @@ from trivet.backends.plan.kernels.conv import (
     WINDOW,
     Geometry,
     Requantized,
+    constant_weights,
     conv_f32_call,
     conv_geometry,
     conv_s8_call,
-    has_constants,
     is_f32,
     is_s8,
+    no_such_types,
     weight_zero,
 )
 from trivet.backends.plan.kernels.requant import (
@@ -72,27 +73,24 @@ FAMILY = (DEPTHWISE_S8, DEPTHWISE_F32)
 def depthwise_conv2d(node: Node) -> Call | None:
     op, x, w = node.op, node.inputs[0].type, node.inputs[1]
     assert isinstance(op, DepthwiseConv2D)
-    if w.data is None or not has_constants(node):
-        return None
+    weights = constant_weights(node)
     geometry = conv_geometry(node, op, (w.type.shape[0], w.type.shape[1]), x.shape[3])
-    filters = w.data.reshape(-1, w.type.shape[2])
+    filters = weights.reshape(-1, w.type.shape[2])
     own_kernel = w.type.shape[2] == x.shape[3] > 1 and len(filters) <= MAX_TAPS
     if is_f32(node):
         if own_kernel:
             return _depthwise_f32(node, geometry, filters, op)
         return conv_f32_call(node, geometry, filters.T, op.clamp)
     if not is_s8(node):
-        return None
+        raise no_such_types(node)
     requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics)
     if own_kernel:
         return _depthwise_s8(node, geometry, filters, requantized)
     return conv_s8_call(node, geometry, filters.T, requantized)
 
 
-def _depthwise_s8(node: Node, geometry: Geometry, filters: np.ndarray, requantized: Requantized) -> Call | None:
+def _depthwise_s8(node: Node, geometry: Geometry, filters: np.ndarray, requantized: Requantized) -> Call:
     zero, x_quant = weight_zero(node), node.inputs[0].type.quant
-    if zero is None:
-        return None
     assert x_quant is not None
     bias = node.inputs[2].data if len(node.inputs) > 2 else None
     channels = geometry.in_channels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trivet.backends.ckernels import Call, CKernel
 from trivet.backends.plan.kernels.broadcast import BROADCAST, Params, broadcast
+from trivet.backends.plan.kernels.limits import SCALES, SHIFTS
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import F32, I32, U32, Field, Record
 from trivet.core import dtype as d
@@ -37,12 +38,12 @@ PRELU_S8 = CKernel(
             Field("b_zero", I32, "zero point of the slopes"),
             Field("zero", I32, "zero point of the result"),
             Field("mantissa", I32, "Q0.31, for operands that are not negative"),
-            Field("shift", I32, "left if positive"),
+            Field("shift", I32, "left if positive", limits=SHIFTS),
             Field("slope_mantissa", I32, "Q0.31, for the others"),
-            Field("slope_shift", I32, "left if positive"),
-            Field("scale", F32, "of the operand, divided by the result's; 0: Q0.31 is meant"),
-            Field("b_scale", F32, "of the slopes"),
-            Field("out_scale", F32, "of the result"),
+            Field("slope_shift", I32, "left if positive", limits=SHIFTS),
+            Field("scale", F32, "of the operand, divided by the result's; 0: Q0.31 is meant", limits=SCALES),
+            Field("b_scale", F32, "of the slopes", limits=SCALES),
+            Field("out_scale", F32, "of the result", limits=(1e-30, 1e30)),
             *BROADCAST,
         ),
     ),

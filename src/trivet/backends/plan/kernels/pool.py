@@ -6,6 +6,7 @@ import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
 from trivet.backends.plan.kernels.conv import WINDOW, Geometry
+from trivet.backends.plan.kernels.limits import SCALES
 from trivet.backends.plan.kernels.reduce import sums_rows
 from trivet.backends.plan.kernels.requant import REAL_BOUNDS, real_bounds
 from trivet.backends.plan.kernels.table import KERNELS
@@ -27,7 +28,12 @@ AVERAGE_POOL_S8 = CKernel(
     Record(
         "average_pool_s8",
         (
-            Field("scale", BLOB, "f64 [1]: operand scale / result scale; absent: means of the stored integers"),
+            Field(
+                "scale",
+                BLOB,
+                "f64 [1]: operand scale / result scale; absent: means of the stored integers",
+                limits=SCALES,
+            ),
             _CHANNELS,
             *WINDOW,
             _INCLUDE_PAD,

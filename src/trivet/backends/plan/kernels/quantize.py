@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
+from trivet.backends.plan.kernels.limits import SHIFTS
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, F32, I32, U32, Field, FieldValue, Record
 from trivet.core import dtype as d
@@ -43,7 +44,7 @@ REQUANTIZE_Q31 = CKernel(
             Field("from", U32, "0 i8, 1 u8, 2 i16, 3 u16, 4 i32"),
             _STORED,
             Field("mantissa", I32, "Q0.31"),
-            Field("shift", I32, "left if positive"),
+            Field("shift", I32, "left if positive", limits=SHIFTS),
             Field("in_zero", I32),
             Field("out_zero", I32),
         ),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
+from trivet.backends.plan.kernels.limits import SCALES, SHIFTS
 from trivet.backends.plan.kernels.requant import real_bounds
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, F32, I32, U32, Field, FieldValue, Record
@@ -22,9 +23,14 @@ from trivet.ops.products import clamp_limits
 from trivet.ops.reduce import Mean, ReduceMax, ReduceMin, ReduceProd, Sum
 
 _RESCALE = (
-    Field("scale", BLOB, "f64 [1]: operand scale / result scale, rounded half to even; absent: mantissa and shift"),
+    Field(
+        "scale",
+        BLOB,
+        "f64 [1]: operand scale / result scale, rounded half to even; absent: mantissa and shift",
+        limits=SCALES,
+    ),
     Field("mantissa", I32, "Q0.31 of what brings a sum to the result"),
-    Field("shift", I32, "left if positive"),
+    Field("shift", I32, "left if positive", limits=SHIFTS),
     Field("count", U32, "elements of one result"),
     Field("divide", U32, "1: with `scale`, sums are divided by the count first"),
     Field("in_zero", I32, "zero point of the operand"),

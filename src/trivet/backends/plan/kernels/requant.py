@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from trivet.backends.ckernels import Blob
+from trivet.backends.plan.kernels.limits import SCALES, SHIFTS
 from trivet.backends.records import BLOB, F32, I32, U32, Field, FieldValue
 from trivet.core.bounds import Bounds
 from trivet.core.dtype import I8
@@ -27,8 +28,8 @@ REAL_BOUNDS = (Field("lo", F32, "least result"), Field("hi", F32, "largest resul
 
 REQUANT_BLOBS = (
     Field("bias", BLOB, "i32, one for each output channel: the bias, with the operand's zero point folded in"),
-    Field("multipliers", BLOB, "one for each output channel: i32 Q0.31 mantissas, or f64 scales"),
-    Field("shifts", BLOB, "i8, one for each output channel: with Q0.31 mantissas; positive means left"),
+    Field("multipliers", BLOB, "one for each output channel: i32 Q0.31 mantissas, or f64 scales", limits=SCALES),
+    Field("shifts", BLOB, "i8, one for each output channel: with Q0.31 mantissas; positive means left", limits=SHIFTS),
 )
 REQUANT_FIELDS = (
     Field("rounding", U32, "0: Q0.31; 1: f64, half away from zero; 2: f64, half to even"),

@@ -9,6 +9,7 @@ import numpy as np
 from trivet.backends.ckernels import Call, CKernel, Params
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, F32, I32, U32, Field, Record
+from trivet.backends.table import NoKernel
 from trivet.core import dtype as d
 from trivet.core.numerics import Numerics
 from trivet.ir.graph import Node
@@ -85,7 +86,7 @@ def softmax_s8(node: Node) -> Call | None:
     if x.dtype is not d.I8 or op.numerics in (None, Numerics.ONNX) or op.axis != x.rank - 1:
         return None
     if not 1 <= x.shape[-1] <= MAX_FEATURES_S8:
-        return None
+        raise NoKernel(f"{x.shape[-1]:,} features, {MAX_FEATURES_S8:,} are possible")
     assert x.quant is not None
     table = power_table(x.quant.scale, op.beta).astype("<i4")
     return Call(SOFTMAX_S8, node.inputs, {"powers": table, "features": x.shape[-1], "wide": int(op.dtype is d.I16)})

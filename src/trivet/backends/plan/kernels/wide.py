@@ -7,6 +7,7 @@ import numpy as np
 from trivet.backends.ckernels import Call, CKernel
 from trivet.backends.plan.kernels.arithmetic import Arithmetic
 from trivet.backends.plan.kernels.broadcast import BROADCAST, Params, broadcast
+from trivet.backends.plan.kernels.limits import SCALES, SHIFTS
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, F32, I32, U32, Field, Record
 from trivet.core import dtype as d
@@ -31,17 +32,17 @@ ARITHMETIC_I16 = CKernel(
             Field("mode", U32, "0 a+b, 1 a-b, 2 a*b, 3 a/b, 4 (a-b)^2, 5 larger, 6 smaller"),
             Field("left", U32, "bits that operands are shifted left before they are scaled"),
             Field("a_mantissa", I32, "Q0.31"),
-            Field("a_shift", I32, "left if positive"),
+            Field("a_shift", I32, "left if positive", limits=SHIFTS),
             Field("b_mantissa", I32),
-            Field("b_shift", I32),
+            Field("b_shift", I32, limits=SHIFTS),
             Field("mantissa", I32, "of the result"),
-            Field("shift", I32),
+            Field("shift", I32, limits=SHIFTS),
             Field("a_zero", I32),
             Field("b_zero", I32),
             Field("zero", I32, "zero point of the result"),
-            Field("a_scale", F32, "0: Q0.31 is meant, else float32 and halves to even"),
-            Field("b_scale", F32),
-            Field("out_scale", F32),
+            Field("a_scale", F32, "0: Q0.31 is meant, else float32 and halves to even", limits=SCALES),
+            Field("b_scale", F32, limits=SCALES),
+            Field("out_scale", F32, limits=SCALES),
             *_LIMITS,
         ),
     ),
@@ -53,9 +54,9 @@ LEAKY_RELU_I16 = CKernel(
         "leaky_relu_i16",
         (
             Field("mantissa", I32, "Q0.31, for operands that are not negative"),
-            Field("shift", I32, "left if positive"),
+            Field("shift", I32, "left if positive", limits=SHIFTS),
             Field("slope_mantissa", I32, "Q0.31, for the others"),
-            Field("slope_shift", I32, "left if positive"),
+            Field("slope_shift", I32, "left if positive", limits=SHIFTS),
             Field("falls", U32, "1: the slope is negative, its magnitude is meant"),
             Field("in_zero", I32),
             Field("out_zero", I32),
