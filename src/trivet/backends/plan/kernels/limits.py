@@ -7,3 +7,6 @@ SHIFTS = (-31, 30)
 
 SCALES = (0.0, 1e30)
 """Real factors."""
+
+SHIFTS_64 = (-31, 7)
+"""Of a multiplier with a mantissa of 16 bits, on sums of 64."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trivet.backends.ckernels import Call, CKernel
+from trivet.backends.plan.kernels.limits import SHIFTS, SHIFTS_64
 from trivet.backends.plan.kernels.requant import fixed_scratch, real_bounds
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, F32, I32, U32, Field, Record
@@ -32,15 +33,15 @@ QUANTIZED_LSTM = CKernel(
             Field("state_zero", I32, "zero point of the hidden state that is read"),
             Field("out_zero", I32, "zero point of the hidden state that is written"),
             Field("w_mantissas", I32, "to Q3.12, a gate each", count=GATES),
-            Field("w_shifts", I32, "left if positive", count=GATES),
+            Field("w_shifts", I32, "left if positive", GATES, SHIFTS_64),
             Field("r_mantissas", I32, count=GATES),
-            Field("r_shifts", I32, count=GATES),
+            Field("r_shifts", I32, count=GATES, limits=SHIFTS_64),
             Field("keep_mantissa", I32, "of gate * cell (with the table)"),
-            Field("keep_shift", I32),
+            Field("keep_shift", I32, limits=SHIFTS),
             Field("add_mantissa", I32, "of gate * candidate (with the table)"),
-            Field("add_shift", I32),
+            Field("add_shift", I32, limits=SHIFTS),
             Field("out_mantissa", I32, "of gate * tanh(cell)"),
-            Field("out_shift", I32),
+            Field("out_shift", I32, limits=SHIFTS),
             Field("cell_log2", I32, "log2 of the cell's scale, -20 to 0"),
             Field("cell_limit", I32, "largest magnitude of the cell; 0: none"),
             Field("tanh_factor", I32, "of the cell, as the argument of the table"),
@@ -69,9 +70,9 @@ SVDF_S8 = CKernel(
             Field("state_zero", I32),
             Field("out_zero", I32),
             Field("feature_mantissa", I32, "to the state's scale"),
-            Field("feature_shift", I32, "left if positive"),
+            Field("feature_shift", I32, "left if positive", limits=SHIFTS),
             Field("mantissa", I32, "to the result's scale"),
-            Field("shift", I32),
+            Field("shift", I32, limits=SHIFTS),
         ),
     ),
     by_rows=False,
