@@ -7,9 +7,11 @@ import math
 import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
-from trivet.backends.plan.kernels.conv import GEOMETRY, WINDOW, Geometry, conv_geometry, has_constants, weight_zero
+from trivet.backends.plan.kernels.conv import GEOMETRY, WINDOW, Geometry, constant_weights, conv_geometry, weight_zero
+from trivet.backends.plan.kernels.limits import SHIFTS, SHIFTS_64
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U32, Field, FieldValue, Record
+from trivet.backends.table import NoKernel
 from trivet.core.bounds import Bounds
 from trivet.core.dtype import I8, I16
 from trivet.core.numerics import Numerics
@@ -117,17 +119,16 @@ _Product = Conv2D | DepthwiseConv2D | ConvTranspose2D | Dense
 
 
 def _call(kernel: CKernel, node: Node, geometry: Geometry, weights: Array, op: _Product) -> Call | None:
-    zero, types = weight_zero(node), node.input_types
-    if types[0].dtype is not I16 or types[1].dtype is not I8 or zero is None or not has_constants(node):
+    types = node.input_types
+    if types[0].dtype is not I16 or types[1].dtype is not I8:
         return None
+    constant_weights(node)
+    zero = weight_zero(node)
     x_quant, bias = types[0].quant, node.inputs[2].data if len(node.inputs) > 2 else None
     assert x_quant is not None and op.out is not None and op.numerics is not None
     wide = sums_are_wide(types[0], types[2] if len(types) > 2 else None)
     how = _rounding(op, wide)
-    requant = _requant(op.scales(types), how)
-    if requant is None:
-        return None
-    params = geometry.params() | requant | _limits(op.out, op.clamp)
+    params = geometry.params() | _requant(op.scales(types), how) | _limits(op.out, op.clamp)
     params |= {
         "weights": np.ascontiguousarray(weights).reshape(geometry.out_channels, -1),
         "bias": None if bias is None else bias.astype("<i8"),
@@ -147,12 +148,13 @@ def _rounding(op: _Product, wide: bool) -> int:
     return ROUND_Q15 if wide else ROUND_Q31
 
 
-def _requant(scales: Reals, how: int) -> _Params | None:
+def _requant(scales: Reals, how: int) -> _Params:
     if how in (ROUND_AWAY, ROUND_EVEN):
         return {"multipliers": scales.astype("<f8"), "shifts": None}
     mantissas, shifts = quantize_multipliers(scales)
-    if shifts.max(initial=0) > (7 if how == ROUND_Q15 else 30):
-        return None
+    most = (SHIFTS_64 if how == ROUND_Q15 else SHIFTS)[1]
+    if shifts.max(initial=0) > most:
+        raise NoKernel(f"its scales are too far apart: results are up to {scales.max():g} times its sums")
     return {"multipliers": mantissas.astype("<i4"), "shifts": shifts.astype(np.int8)}
 
 
