@@ -64,8 +64,8 @@ def emit(compiled: Sequence[Compiled], graph: Graph, memory: MemoryPlan, machine
         for arguments in c.kernel.launches
     ]
     launches = LaunchList(
+        machine=machine,
         extended=any(c.program.is_extended for c in compiled),
-        registers=machine.registers,
         mem_words=memory.words,
         buffers=tuple(Buffer(b.name, b.address, b.words) for b in memory.buffers),
         constants=tuple(
@@ -102,7 +102,7 @@ def split(text: str, file: str, launches: LaunchList) -> list[Program]:
     programs = []
     for start, stop in pairwise([*starts, len(lines)]):
         body = "\n" * start + "\n".join(lines[start:stop])
-        program = assemble(body, file, launches.registers, launches.extended)
+        program = assemble(body, file, launches.machine.registers, launches.extended)
         programs.append(Program(lines[start][len(HEADING) :].strip(), program.code, program.lines, file))
     names = [program.name for program in programs]
     for name in names:
@@ -126,7 +126,12 @@ def execute(
     done = []
     for entry in launches.launches:
         launch = Launch(
-            programs[entry.program], entry.grid, entry.block, entry.arguments, entry.shared_words, launches.registers
+            programs[entry.program],
+            entry.grid,
+            entry.block,
+            entry.arguments,
+            entry.shared_words,
+            machine.registers,
         )
         done.append((entry, simulate(launch, memory, machine, check_races, watch)))
     return done

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from trivet.backends.gpu.isa import WORD
-from trivet.backends.gpu.machine import Machine
+from trivet.backends.gpu.isa import REGISTERS, WORD, Kind
+from trivet.backends.gpu.machine import SIZES, CycleModel, Machine
 from trivet.backends.gpu.positions import Path, line_of
 from trivet.core.dtype import DType, by_name
 from trivet.core.interval import Interval
@@ -71,10 +71,13 @@ class LaunchEntry:
 
 @dataclass(frozen=True, slots=True)
 class LaunchList:
-    """Everything beside the programs' text. `extended`: the programs need the extended machine."""
+    """Everything beside the programs' text. `extended`: the programs need the extended machine.
 
+    `machine` is what the programs were made for, and what runs them; `mem_words` is what they use of its memory.
+    """
+
+    machine: Machine
     extended: bool
-    registers: int
     mem_words: int
     buffers: tuple[Buffer, ...]
     constants: tuple[Constant, ...]
@@ -89,8 +92,8 @@ def to_json(launches: LaunchList) -> str:
         "format": FORMAT,
         "version": VERSION,
         "isa": "extended" if launches.extended else "base",
-        "registers": launches.registers,
         "mem_words": launches.mem_words,
+        "machine": _machine(launches.machine),
     }
     lists: dict[str, list[object]] = {
         "buffers": [{"name": b.name, "address": b.address, "words": b.words} for b in launches.buffers],
@@ -113,6 +116,16 @@ def to_json(launches: LaunchList) -> str:
         lines = ",\n".join(f"    {json.dumps(entry, ensure_ascii=False)}" for entry in entries)
         parts.append(f"  {json.dumps(key)}: [\n{lines}\n  ]" if entries else f"  {json.dumps(key)}: []")
     return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _machine(machine: Machine) -> dict[str, object]:
+    model = machine.model
+    cycles = {kind.value: model.cost(kind) for kind in Kind}
+    return {
+        "name": machine.name,
+        **{key: getattr(machine, key) for key in SIZES},
+        "model": {"lanes": model.lanes, "cores": model.cores, "divergence": model.divergence, "cycles": cycles},
+    }
 
 
 def _terminal(terminal: Terminal) -> dict[str, object]:
@@ -139,8 +152,8 @@ def _type(type_: TensorType) -> dict[str, object]:
     return {"dtype": type_.dtype.name, "shape": list(type_.shape), "quant": parameters}
 
 
-def from_json(text: str, file: str, machine: Machine) -> LaunchList:
-    """The list in a file, checked against the machine.
+def from_json(text: str, file: str) -> LaunchList:
+    """The list in a file, checked against the machine that it names.
 
     Raises: InvalidModel with file, line and reason.
     """
@@ -150,7 +163,7 @@ def from_json(text: str, file: str, machine: Machine) -> LaunchList:
         raise InvalidModel(f"is no JSON: {error.msg}", where=f"{file}:{error.lineno}") from None
     except RecursionError:
         raise InvalidModel("is nested too deeply", where=file) from None
-    return _Reader(text, file, machine).read(_Node(data, ()))
+    return _Reader(text, file).read(_Node(data, ()))
 
 
 class _Refused(Exception):
@@ -213,10 +226,9 @@ def _shown(value: object) -> str:
 class _Reader:
     """Reads one list; `words` bounds every address."""
 
-    def __init__(self, text: str, file: str, machine: Machine) -> None:
+    def __init__(self, text: str, file: str) -> None:
         self.text = text
         self.file = file
-        self.machine = machine
         self.words = 0
 
     def read(self, root: _Node) -> LaunchList:
@@ -235,10 +247,11 @@ class _Reader:
         isa = root.get("isa")
         if isa.value not in ("base", "extended"):
             raise isa.refuse(f'expected "base" or "extended", found {_shown(isa.value)}')
+        self.machine = _machine_of(root.get("machine"))
         self.words = root.get("mem_words").integer(0, self.machine.mem_words)
         return LaunchList(
+            machine=self.machine,
             extended=isa.value == "extended",
-            registers=root.get("registers").integer(8, 256),
             mem_words=self.words,
             buffers=tuple(self._buffer(entry) for entry in root.get("buffers").entries()),
             constants=tuple(self._constant(entry) for entry in root.get("constants").entries()),
@@ -293,6 +306,17 @@ class _Reader:
         if len(arguments) > 5:
             raise node.get("arguments").refuse("R0 to R4 take arguments, so there are at most 5")
         return LaunchEntry(node.get("program").string(), grid, block, arguments, shared)
+
+
+def _machine_of(node: _Node) -> Machine:
+    memory, threads, shared, registers, limit = (node.get(key).integer(1, most) for key, most in SIZES.items())
+    if registers < REGISTERS:
+        raise node.get("registers").refuse(f"a thread has at least {REGISTERS} registers")
+    model = node.get("model")
+    lanes, cores, divergence = (model.get(key).integer(1, 1 << 16) for key in ("lanes", "cores", "divergence"))
+    costs = tuple(model.get("cycles").get(kind.value).integer(1, 1 << 16) for kind in Kind)
+    cycle_model = CycleModel(lanes, cores, divergence, costs)
+    return Machine(node.get("name").string(), memory, threads, shared, registers, limit, cycle_model)
 
 
 def _interval(node: _Node) -> Interval:

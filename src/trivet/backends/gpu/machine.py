@@ -5,13 +5,20 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from trivet.backends.gpu.isa import Kind
+from trivet.backends.gpu.isa import REGISTERS, Kind
 from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
 
 DATA = Path(__file__).parent / "data"
 
-_SIZES = ("mem_words", "max_threads", "shared_words", "registers", "cycle_limit")
+SIZES = {
+    "mem_words": 1 << 28,
+    "max_threads": 1 << 20,
+    "shared_words": 1 << 24,
+    "registers": 256,
+    "cycle_limit": 1 << 40,
+}
+"""The sizes of a machine, and how large they may be at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,9 @@ def read_machine(path: Path | None = None) -> Machine:
         raise InvalidModel(f"cannot read: {error.strerror or error}", where=file) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidModel(f"is no TOML: {error}", where=file) from None
-    memory, threads, shared, registers, limit = (_positive(file, data, key) for key in _SIZES)
+    memory, threads, shared, registers, limit = (_positive(file, data, key, most) for key, most in SIZES.items())
+    if registers < REGISTERS:
+        raise InvalidModel(f"registers must be at least {REGISTERS}, got {registers}", where=file)
     model = _table(file, data, "model")
     cycles = _table(file, model, "cycles")
     costs = tuple(_positive(file, cycles, kind.value) for kind in Kind)
@@ -76,8 +85,8 @@ def _table(file: Path, data: dict[str, object], key: str) -> dict[str, object]:
     return value
 
 
-def _positive(file: Path, data: dict[str, object], key: str) -> int:
+def _positive(file: Path, data: dict[str, object], key: str, most: int = 1 << 16) -> int:
     value = data.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-        raise InvalidModel(f"{key} must be a positive integer, got {value!r}", where=file)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= most:
+        raise InvalidModel(f"{key} must be an integer from 1 to {most}, got {value!r}", where=file)
     return value

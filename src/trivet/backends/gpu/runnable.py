@@ -12,7 +12,6 @@ from trivet.backends.gpu.artifact import split
 from trivet.backends.gpu.counts import Counts
 from trivet.backends.gpu.isa import Program
 from trivet.backends.gpu.launch import LaunchEntry, LaunchList, Terminal, from_json
-from trivet.backends.gpu.machine import Machine, read_machine
 from trivet.backends.gpu.simulate import Launch, simulate
 from trivet.backends.gpu.trace import Trace
 from trivet.backends.target import RunOptions
@@ -26,13 +25,11 @@ LIST_SUFFIX = ".launch.json"
 class GpuArtifact:
     """Programs, launches and memory; outputs of earlier launches stay in memory, constants are never written again."""
 
-    def __init__(
-        self, file: str, launches: LaunchList, programs: Mapping[str, Program], machine: Machine, options: RunOptions
-    ) -> None:
+    def __init__(self, file: str, launches: LaunchList, programs: Mapping[str, Program], options: RunOptions) -> None:
         self.file = file
         self.launches = launches
         self.programs = programs
-        self.machine = machine
+        self.machine = launches.machine
         self.options = options
         self.done: list[tuple[LaunchEntry, Counts]] = []
         self.reset()
@@ -63,7 +60,7 @@ class GpuArtifact:
 
     def _launch(self, entry: LaunchEntry, trace: Trace | None) -> Counts:
         program = self.programs[entry.program]
-        launch = Launch(program, entry.grid, entry.block, entry.arguments, entry.shared_words, self.launches.registers)
+        launch = Launch(program, entry.grid, entry.block, entry.arguments, entry.shared_words, self.machine.registers)
         if trace is None:
             return simulate(launch, self.memory, self.machine, self.options.check_races)
         trace.begin(program)
@@ -100,22 +97,21 @@ class GpuArtifact:
         return {"launches": len(self.done), **self.total().as_dict(), "kernels": kernels}
 
 
-def read(path: Path, options: RunOptions, machine: Machine | None = None) -> GpuArtifact:
+def read(path: Path, options: RunOptions) -> GpuArtifact:
     """The artifact whose programs are in `path`, with the launch list beside it.
 
     Raises: InvalidModel, Problems with file, line and reason.
     """
-    machine = machine or read_machine()
     list_path = path.with_suffix(LIST_SUFFIX)
     text = _text(path, None)
     hint = f"the launch list of {path.name} lies beside it; `trivet compile` writes both"
-    launches = from_json(_text(list_path, hint), str(list_path), machine)
+    launches = from_json(_text(list_path, hint), str(list_path))
     programs = {program.name: program for program in split(text, str(path), launches)}
     for entry in launches.launches:
         if entry.program not in programs:
             known = ", ".join(programs) or "none"
             raise InvalidModel(f"there is no kernel {entry.program}", where=path, hint=f"it has {known}")
-    return GpuArtifact(str(path), launches, programs, machine, options)
+    return GpuArtifact(str(path), launches, programs, options)
 
 
 def _text(path: Path, hint: str | None) -> str:
