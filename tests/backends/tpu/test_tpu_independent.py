@@ -25,12 +25,12 @@ from trivet.core.numerics import Numerics
 from trivet.errors import CompileError
 from trivet.ir.graph import Graph
 from trivet.ir.types import TensorType
-from trivet.ops.activation import Logistic
+from trivet.ops.activation import LeakyRelu, Logistic, Lookup
 from trivet.ops.conv import Conv2D
 from trivet.ops.elementwise import Add, Mul, Sub
 from trivet.ops.movement import Pad, Transpose
 from trivet.ops.pool import AveragePool2D
-from trivet.ops.quantize import Dequantize, Quantize
+from trivet.ops.quantize import Dequantize, Quantize, Requantize
 from trivet.ops.resize import ResizeNearest
 from trivet.ops.softmax import Softmax
 
@@ -107,6 +107,11 @@ def layers() -> dict[str, Graph]:
     made["a map twice and three times as large"] = b.finish(
         b.emit(ResizeNearest((6, 12)), b.input(2, 2, 6, 3)), b.resize(b.input(1, 3, 2, 4))
     )
+    b = Builder(14)
+    x = b.input(2, 9)
+    table = b.graph.constant(np.arange(256)[::-1].astype(np.uint8).view(np.int8), TensorType(I8, (256,)))
+    restated = b.emit(Requantize(OTHER, U8, TFLM), b.emit(LeakyRelu(0.3, OTHER, TFLM), x))
+    made["tables: a given one, a leaky relu, unsigned results"] = b.finish(b.emit(Lookup(QUANT), x, table), restated)
     return made
 
 

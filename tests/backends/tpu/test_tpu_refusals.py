@@ -16,8 +16,9 @@ from trivet.backends.target import MachineOptions, RunOptions
 from trivet.backends.tpu.machine import read_machine
 from trivet.backends.tpu.target import BACKEND
 from trivet.cli.main import main
-from trivet.core.dtype import F32
+from trivet.core.dtype import F32, I8
 from trivet.core.numerics import Numerics
+from trivet.core.quant import Quant
 from trivet.errors import CompileError, DoesNotFit, InvalidModel, Problems, Unsupported
 from trivet.frontends.options import Loaded
 from trivet.frontends.tiny.convert import parse
@@ -56,6 +57,14 @@ def test_an_i32_product_is_refused_where_it_stands() -> None:
     path = EXAMPLES / "two_layers.tiny"
     with pytest.raises(CompileError, match=r"two_layers.tiny:9:\d+: matmul: operand %hidden of @ is i32"):
         driver.build_for_machine(driver.load(path), driver.Settings(target="tpu"))
+
+
+def test_a_scale_that_no_shift_reaches_is_refused() -> None:
+    b = Builder()
+    x = b.graph.add_input("x", TensorType(I8, (1, 4), Quant.per_tensor(1e12, 0)))
+    graph = b.finish(b.emit(Dense(out=QUANT, numerics=Numerics.TFLM), x, b.weight(4, 4)))
+    with pytest.raises(CompileError, match="a shift by 38 bits: the epilogue shifts by up to 31"):
+        legal(graph)
 
 
 def test_an_i32_constant_that_fits_int8_is_none() -> None:

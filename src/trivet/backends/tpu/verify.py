@@ -62,11 +62,14 @@ MAX_VIEW = 1 << 26
 MAX_COLUMNS = 1 << 24
 """Columns of a view of a unit beside the array, which are read row by row."""
 
-MAX_MACS = 1 << 36
-"""Products that all passes make, useful or not: a run ends in bounded time."""
+MAX_STREAM = 1 << 30
+"""Elements of A that all passes stream, N a row: a run ends in bounded time."""
 
-MAX_WORK = 1 << 28
-"""Elements that the units beside the array read, and that the epilogue takes through its steps."""
+MAX_READS = 1 << 26
+"""Elements that the units beside the array read."""
+
+MAX_STEPS = 1 << 28
+"""Values that the epilogue takes through a step."""
 
 MAX_SOFTMAX = 1 << 12
 """Columns from which on the sum of a softmax could leave int32."""
@@ -88,8 +91,9 @@ class _Verifier:
         self.program = program
         self.fits = fits
         self.where = "program"
-        self.work = 0
-        self.macs = 0
+        self.streamed = 0
+        self.reads = 0
+        self.steps = 0
         targets = [program.buffers[i] for layer in program.layers if 0 <= (i := layer.target.buffer) < self.buffers]
         self.written = np.array([(buffer.address, buffer.end) for buffer in targets], np.int64).reshape(-1, 2)
 
@@ -175,8 +179,8 @@ class _Verifier:
                 self.array(layer)
             case VectorLayer():
                 joined = sum(isinstance(step, Join) for step in layer.epilogue)
-                self.spend(layer.a.rows * (layer.a.columns + joined * layer.columns))
-                self.spend(layer.a.rows * layer.columns * len(layer.epilogue))
+                self.read(layer.a.rows * (layer.a.columns + joined * layer.columns))
+                self.finish(layer.a.rows * layer.columns * len(layer.epilogue))
             case _:
                 self.scalar(layer)
         wide = isinstance(layer, ArrayLayer) or layer.a.columns <= MAX_COLUMNS
@@ -185,7 +189,7 @@ class _Verifier:
         self.order(index, layer)
 
     def scalar(self, layer: ScalarLayer) -> None:
-        self.spend(layer.a.rows * layer.a.columns)
+        self.read(layer.a.rows * layer.a.columns)
         if isinstance(layer, SoftmaxLayer):
             self.require(self.known(layer.a.buffer).dtype is I8, "softmax of another type than i8")
             self.words(layer.table, 256)
@@ -201,9 +205,13 @@ class _Verifier:
         self.require(all(reads) if isinstance(layer, QuantizeLayer) else not any(reads), "an operand of a wrong type")
         self.require(writes == isinstance(layer, DequantizeLayer), "a result of a wrong type")
 
-    def spend(self, work: int) -> None:
-        self.work += work
-        self.bound(self.work <= MAX_WORK, f"more than {MAX_WORK} elements of work")
+    def read(self, elements: int) -> None:
+        self.reads += elements
+        self.bound(self.reads <= MAX_READS, f"more than {MAX_READS} elements read beside the array")
+
+    def finish(self, values: int) -> None:
+        self.steps += values
+        self.bound(self.steps <= MAX_STEPS, f"more than {MAX_STEPS} steps of the epilogue")
 
     def order(self, index: int, layer: Layer) -> None:
         """RAW hazards: what a layer reads must have been written by the layers that it waits for."""
@@ -296,9 +304,9 @@ class _Verifier:
         self.require(table.ndim == 2 and table.shape[1] == len(PASS_FIELDS), "a pass of another length")
         self.ranges(layer, table)
         size = self.program.machine.array
-        self.macs += int(table[:, ROWS].sum()) * size * size
-        self.bound(self.macs <= MAX_MACS, f"more than {MAX_MACS} products")
-        self.spend(int(table[table[:, EPILOGUE] == 1, ROWS].sum()) * size * len(layer.epilogue))
+        self.streamed += int(table[:, ROWS].sum()) * size
+        self.bound(self.streamed <= MAX_STREAM, f"more than {MAX_STREAM} elements that stream")
+        self.finish(int(table[table[:, EPILOGUE] == 1, ROWS].sum()) * size * len(layer.epilogue))
         self.loads(layer, table)
         self.accumulators(table)
 

@@ -21,7 +21,7 @@ from trivet.backends.tpu.ir import (
     View,
 )
 from trivet.backends.tpu.ir import Relu as ReluStep
-from trivet.backends.tpu.limits import refuse_unless
+from trivet.backends.tpu.limits import check_shifts, refuse_unless
 from trivet.backends.tpu.lowering.builder import LOWERINGS, Builder, Lower
 from trivet.core.bounds import UNBOUNDED
 from trivet.core.dtype import I8, I32, U8
@@ -118,6 +118,8 @@ def lower_pair(node: Node) -> Lower:
             "the contract 'onnx' adds in floating point: the epilogue multiplies by Q0.31 integers",
         )
     refuse_unless(node.output.type.rank <= 4 or _alike(node), node, "it broadcasts over more than four axes")
+    if op.out is not None:
+        check_shifts(node, (_result_multiplier(node).shift,))
     return partial(_emit_pair, node)
 
 
@@ -159,11 +161,20 @@ def _pair_steps(node: Node, other: View) -> tuple[Step, ...]:
     limits = clamp_limits(I8, op.clamp)
     last = (Offset(op.out.zero_point), Clamp(limits.lo, limits.hi))
     if operation is Operation.MUL:
-        ratio = scale_ratio(op.numerics, (scale_of(types[0]), scale_of(types[1])), (op.out.scale,))
-        return (Offset(-zeros[0]), Join(operation, other, -zeros[1]), _scale(0, ratio), *last)
+        product = _scale(0, _result_multiplier(node))
+        return (Offset(-zeros[0]), Join(operation, other, -zeros[1]), product, *last)
     first, second = (_scale(SUM_BITS, term_multiplier(type_, types)) for type_ in types)
-    out = _scale(0, sum_multiplier(types, op.out, SUM_BITS, square=False))
+    out = _scale(0, _result_multiplier(node))
     return (Offset(-zeros[0]), first, Join(operation, other, -zeros[1], second), out, *last)
+
+
+def _result_multiplier(node: Node) -> Multiplier:
+    """What brings the product, or the sum of both terms, to the output's scale."""
+    op, types = node.op, node.input_types
+    assert isinstance(op, Add | Sub | Mul) and op.out is not None and op.numerics is not None
+    if isinstance(op, Mul):
+        return scale_ratio(op.numerics, (scale_of(types[0]), scale_of(types[1])), (op.out.scale,))
+    return sum_multiplier(types, op.out, SUM_BITS, square=False)
 
 
 def _scale(left: int, multiplier: Multiplier) -> Scale:

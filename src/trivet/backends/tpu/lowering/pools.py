@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 
 from trivet.backends.tpu.ir import Clamp, Divide, Offset, Reduce, Scale, Step, Target, VectorLayer, View
-from trivet.backends.tpu.limits import refuse_unless
+from trivet.backends.tpu.limits import check_shifts, refuse_unless
 from trivet.backends.tpu.lowering.builder import LOWERINGS, Builder, Lower
 from trivet.core.dtype import I8
 from trivet.core.numerics import Numerics
@@ -122,6 +122,7 @@ def lower_mean(node: Node) -> Lower:
     refuse_unless(op.numerics is not Numerics.ONNX, node, "the contract 'onnx' divides in floating point")
     spatial = (x.rank == 4 and op.axes in ((1, 2), (1,), (2,))) or (x.rank == 3 and op.axes == (1,))
     refuse_unless(spatial, node, f"axes {op.axes} of {x} are no spatial ones")
+    check_shifts(node, (op.multiplier(x).shift,))
     return partial(_emit_mean, node)
 
 

@@ -28,7 +28,7 @@ from trivet.backends.tpu.ir import (
     VectorLayer,
     View,
 )
-from trivet.backends.tpu.limits import refuse_unless
+from trivet.backends.tpu.limits import check_shifts, refuse_unless
 from trivet.backends.tpu.lowering.builder import LOWERINGS, Builder, Lower
 from trivet.core.dtype import I8, I32
 from trivet.core.numerics import Numerics
@@ -240,6 +240,7 @@ def _check_quantized(node: Node, contracts: Sequence[Numerics]) -> None:
     )
     refuse_unless(all(value.is_constant for value in node.inputs[1:]), node, "its weights and bias must be constants")
     assert x.type.quant is not None
+    check_shifts(node, quantize_multipliers(op.scales(node.input_types))[1].tolist())
     weights, bias = _centered_weights(node), _folded_bias(node)
     axis = -1 if isinstance(op, DepthwiseConv2D) else 0
     others = tuple(i for i in range(weights.ndim) if i != axis % weights.ndim)
