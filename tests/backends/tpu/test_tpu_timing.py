@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from networks_on_tpu import EXAMPLES, NETWORKS, compiled, compiled_network, legal, tiny
+from networks_on_tpu import CHECKOUT, EXAMPLES, NETWORKS, compiled, compiled_network, legal, tiny
 
 from trivet import driver
 from trivet.backends.tpu.machine import ARRAY_SIZES, reference
@@ -95,3 +96,14 @@ def test_cycles_add_up_over_layers() -> None:
     graph = tiny(text + "let y = relu(x @ w) + c\noutput y\n")
     timing = simulate(compiled(graph, 4, 1))
     assert sum(layer.cycles for layer in timing.layers) == timing.cycles
+
+
+@pytest.mark.shared
+def test_the_table_in_the_documents_is_fresh(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("tpu_effects", CHECKOUT / "scripts" / "tpu_effects.py")
+    assert spec is not None and spec.loader is not None
+    effects = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(effects)
+    monkeypatch.setenv("TRIVET_SHARED", str(shared))
+    monkeypatch.setattr("sys.argv", ["tpu_effects.py", "--check"])
+    assert effects.main() == 0, "run: python scripts/tpu_effects.py"
