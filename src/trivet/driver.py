@@ -11,8 +11,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from trivet.backends.plan import weights
 from trivet.backends.plan.legalize import LegalizePlan
 from trivet.backends.plan.selection import Selection
+from trivet.backends.plan.weights import Weights
 from trivet.backends.plan.writer import write as write_plan
 from trivet.core.interval import Interval
 from trivet.core.late import late
@@ -80,7 +82,8 @@ class Settings:
     `model_layout` keeps inputs and outputs in the model's own axis order inside the plan, at the cost of transposes.
     `target` is a board, a core, or one of `BACKENDS`, the latter with an argument if it takes one: `tpu:16`; `machine`
     is a file that describes it, and `isa` names its instruction set. `memories` are several fast ones instead of
-    `fast_bytes`.
+    `fast_bytes`. `warm_weights` copies the constants into memory when a plan is bound, `compress` packs them into
+    blocks that are decoded when they are needed.
     """
 
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -101,6 +104,8 @@ class Settings:
     allocator: Allocator = Allocator.EXACT
     i32: Interval | None = None
     model_layout: bool = False
+    warm_weights: bool = False
+    compress: bool = False
     target: str | None = None
     machine: Path | None = None
     isa: str | None = None
@@ -120,6 +125,7 @@ class Compiled:
     plan: ExecutionPlan
     data: bytes
     notes: tuple[str, ...] = ()
+    weights: Weights = Weights()
 
 
 def load(path: str | Path, settings: Settings | None = None) -> Loaded:
@@ -182,9 +188,10 @@ def build(loaded: Loaded, settings: Settings, instruments: Sequence[Instrument] 
     selection = legalize.selection
     selection.check(graph)
     plan = fitting_plan(graph, selection, settings)
-    data = write_plan(plan, selection)
+    placed = place_weights(plan, selection, settings)
+    data = write_plan(plan, selection, weights=placed)
     check_flash(graph, len(data), settings.flash_bytes)
-    return Compiled(graph, plan, data, loaded.notes)
+    return Compiled(graph, plan, data, loaded.notes, placed)
 
 
 def fitting_plan(graph: Graph, selection: Selection, settings: Settings) -> ExecutionPlan:
@@ -203,6 +210,15 @@ def border_passes(settings: Settings) -> tuple[Pass, ...]:
     if not settings.input_rows and not settings.output_rows:
         return ()
     return (border_rows.BorderRows(settings.input_rows, settings.output_rows),)
+
+
+def place_weights(plan: ExecutionPlan, selection: Selection, settings: Settings) -> Weights:
+    """Where the plan's constants are read. Blocks take what the budget leaves, so that they never make it too small."""
+    if not settings.compress:
+        return Weights(is_warm=settings.warm_weights)
+    first = plan.memories[0]
+    limit = None if first.size_bytes is None else first.size_bytes - plan.region_bytes(first.name)
+    return weights.pack_weights(plan, selection, limit)
 
 
 def plan_options(settings: Settings, objective: Objective) -> PlanOptions:

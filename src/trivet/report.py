@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from trivet.analysis.cost import node_macs
+from trivet.backends.plan.weights import Weights
 from trivet.core.record import dataclass
 from trivet.driver import Compiled
 from trivet.ops.block import Block
@@ -70,8 +71,10 @@ def plan_report(compiled: Compiled) -> PlanReport:
     kinds: Counter[str] = Counter()
     for buffer in plan.buffers:
         kinds[buffer.kind.value] += buffer.size_bytes if buffer.region != CALLER else 0
+    if compiled.weights.reserved_bytes:
+        kinds["decoded weights"] = compiled.weights.reserved_bytes
     return PlanReport(
-        fast_bytes=fast,
+        fast_bytes=fast + compiled.weights.reserved_bytes,
         slow_bytes=sum(plan.region_bytes(r.name) for r in plan.memories if not r.is_fast),
         flash_bytes=len(compiled.data),
         weight_bytes=sum(value.type.size_bytes for value in compiled.graph.constants()),
@@ -79,7 +82,7 @@ def plan_report(compiled: Compiled) -> PlanReport:
         executed_macs=macs + repeated_macs(plan),
         lower_bound_bytes=max((load for load in bytes_in_use(plan)), default=0),
         layers=sum(1 for _ in plan.steps()),
-        techniques=techniques(plan),
+        techniques=(*techniques(plan), *_weight_techniques(compiled.weights)),
         bytes_by_kind=dict(kinds),
         stages=len(plan.stages),
         read_bytes=moved.read_bytes,
@@ -91,6 +94,13 @@ def repeated_macs(plan: ExecutionPlan) -> int:
     """Multiply-accumulates beyond those of the layers, as blocks compute rows again instead of keeping them."""
     blocks = [step.node for step in plan.steps() if isinstance(step.node.op, Block)]
     return sum(node.op.repeated_macs(node.input_types) for node in blocks if isinstance(node.op, Block))
+
+
+def _weight_techniques(weights: Weights) -> tuple[str, ...]:
+    if weights.is_warm:
+        return ("weights copied to memory",)
+    count = len(weights.packed_streams)
+    return (f"{count} compressed block{'' if count == 1 else 's'} of weights",) if count else ()
 
 
 def bytes_in_use(plan: ExecutionPlan) -> list[int]:

@@ -17,9 +17,7 @@ from trivet.planning.options import Objective
 from trivet.proof.soundness import violations
 
 SKETCHES: dict[str, Callable[[], Sketch]] = {
-    "mobilenet": lambda: architectures.mobilenet_v2(24, classes=10),
     "unet": lambda: architectures.unet(16, 4),
-    "se": lambda: architectures.se_net(16),
     "dense": lambda: architectures.dense_blocks(8, 4, 2),
     "inception": lambda: architectures.inception(16),
     "audio": lambda: architectures.audio(120),

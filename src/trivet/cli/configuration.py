@@ -34,6 +34,8 @@ class Configuration(BaseModel):
     input_shape: list[str] | None = None
     bind: list[str] | None = None
     subgraph: int | None = None
+    xip: bool | None = None
+    compress: str | None = None
     preserve_input: bool | None = None
     verify_each: bool | None = None
     quiet: bool | None = None

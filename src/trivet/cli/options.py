@@ -229,6 +229,13 @@ def add_budgets(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--input-rows", action="store_true", help="the caller gives inputs row by row")
     group.add_argument("--output-rows", action="store_true", help="the caller takes outputs row by row")
+    weights = group.add_mutually_exclusive_group()
+    weights.add_argument(
+        "--xip", action=argparse.BooleanOptionalAction, default=True, help="weights are read from flash (default)"
+    )
+    weights.add_argument(
+        "--compress", choices=("lz4",), help="weights are compressed, and decoded into fast memory when needed"
+    )
     group.add_argument("--preserve-input", action="store_true", help="never overwrite the input buffer")
 
 

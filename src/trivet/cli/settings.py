@@ -60,6 +60,8 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         objective=Objective(given.get("optimize", "speed")),
         allocator=Allocator(given.get("allocator", "exact")),
         preserve_input=given.get("preserve_input", False),
+        warm_weights=not given.get("xip", True),
+        compress=given.get("compress") is not None,
         input_rows=given.get("input_rows", False),
         output_rows=given.get("output_rows", False),
         target=name,

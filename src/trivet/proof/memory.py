@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from trivet.core.record import dataclass
 
-NOBODY, CALLER, WORK, COUNTERS = -1, -2, -3, -4
-"""Writers that are no steps: nobody yet, the caller or an initial state, a kernel's work space, a stream's counters."""
+NOBODY, CALLER, WORK, COUNTERS, CONSTANTS = -1, -2, -3, -4, -5
+"""Writers that are no steps: nobody yet, the caller or an initial state, a kernel's work space, a stream's counters,
+constants that are copied or decoded."""
 
 
 @dataclass(frozen=True, slots=True)

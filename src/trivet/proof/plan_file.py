@@ -103,20 +103,30 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Steps that run interleaved; `counters` is empty for one step that fires once."""
+    """Steps that run interleaved; `counters` is empty for one step that fires once.
+
+    `decoded_bytes` of constants are put to the start of the arena before.
+    """
 
     steps: tuple[Step, ...]
     counters: range
+    decoded_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A whole file. `given` are the places of inputs and states, `taken` those of outputs."""
+    """A whole file. `given` are the places of inputs and states, `taken` those of outputs.
+
+    The first `reserved_bytes` of the arena hold decoded constants; region `warm` holds `warm_bytes` of them.
+    """
 
     regions: tuple[tuple[str, int], ...]
     streams: tuple[Stream, ...]
     given: tuple[Tensor, ...]
     taken: tuple[Tensor, ...]
+    reserved_bytes: int = 0
+    warm: int | None = None
+    warm_bytes: int = 0
 
     def steps(self) -> Iterator[Step]:
         for stream in self.streams:
@@ -156,14 +166,24 @@ class _Reader:
         given = [self._tensor(_int(row, "tensor")) for row in (*resident, *self.rows["states"])]
         taken = [self._tensor(_int(row, "tensor")) for row in self.rows["outputs"] if not row.get("by_rows", 0)]
         regions = tuple((self._name(_int(row, "name")), _int(row, "size_bytes")) for row in self.rows["regions"])
-        return PlanFile(regions, streams, tuple(given), tuple(taken))
+        warm, constants = _int(self.header, "warm_region"), self.header["constants"]
+        assert isinstance(constants, tuple)
+        return PlanFile(
+            regions=regions,
+            streams=streams,
+            given=tuple(given),
+            taken=tuple(taken),
+            reserved_bytes=_int(self.header, "reserved_bytes"),
+            warm=None if warm == f.NONE else warm,
+            warm_bytes=int(constants[1]),
+        )
 
     def _stream(self, row: Row, steps: list[Step]) -> Stream:
         first, count, counters = (_int(row, name) for name in ("first_step", "step_count", "counters"))
         if first + count > len(steps):
             raise InvalidModel("a stream of the plan has steps that are not there")
         place = range(0) if counters == f.NONE else range(counters, counters + 4 * count)
-        return Stream(tuple(steps[first : first + count]), place)
+        return Stream(tuple(steps[first : first + count]), place, _int(row, "decoded_bytes"))
 
     def _step(self, index: int, row: Row) -> Step:
         inputs, outputs, first = (_int(row, name) for name in ("inputs", "outputs", "operands"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trivet.proof.memory import CALLER, COUNTERS, WORK, Mark, Memory
+from trivet.proof.memory import CALLER, CONSTANTS, COUNTERS, WORK, Mark, Memory
 from trivet.proof.plan_file import PlanFile, Step, Stream, Tensor, read_plan
 from trivet.proof.schedule import Deadlock, Firing, firings, rows_of
 
@@ -47,11 +47,19 @@ def _misplaced(plan: PlanFile) -> Iterator[str]:
             yield f"{step.name} has rows of an operand that it lacks"
         if not step.inputs and not step.outputs:
             yield f"{step.name} has no operands"
+    if plan.reserved_bytes > arena or (plan.warm is not None and plan.warm >= len(plan.regions)):
+        yield "constants lie in no region"
     for stream in plan.streams:
-        if stream.counters.stop > arena:
-            yield f"counters end at {stream.counters.stop} of {arena} bytes"
-        if any(e.source is not None and e.source >= len(stream.steps) for s in stream.steps for e in s.edges):
-            yield f"{stream.steps[0].name} waits for a step that its stream lacks"
+        yield from _misplaced_stream(plan, stream, arena)
+
+
+def _misplaced_stream(plan: PlanFile, stream: Stream, arena: int) -> Iterator[str]:
+    if stream.decoded_bytes > plan.reserved_bytes:
+        yield f"the constants of {stream.steps[0].name} take more than what is reserved for them"
+    if stream.counters.stop > arena:
+        yield f"counters end at {stream.counters.stop} of {arena} bytes"
+    if any(e.source is not None and e.source >= len(stream.steps) for s in stream.steps for e in s.edges):
+        yield f"{stream.steps[0].name} waits for a step that its stream lacks"
 
 
 def _misplaced_tensor(plan: PlanFile, tensor: Tensor) -> Iterator[str]:
@@ -75,6 +83,8 @@ class _Machine:
 
     def run(self) -> None:
         """Raises: _Wrong, Deadlock."""
+        if self.plan.warm is not None:
+            self.memories[self.plan.warm].write(range(self.plan.warm_bytes), Mark(CONSTANTS))
         for tensor in self.plan.given:
             self.memories[tensor.region].write(tensor.extent, Mark(CALLER))
         for number, stream in enumerate(self.plan.streams):
@@ -89,13 +99,18 @@ class _Machine:
                 yield f"region {name} claims {size} bytes, {memory.end} are used"
 
     def _stream(self, number: int, stream: Stream) -> None:
-        counters = Mark(COUNTERS, row=number)
+        counters, constants = Mark(COUNTERS, row=number), Mark(CONSTANTS, row=number)
+        decoded = range(stream.decoded_bytes)
+        if decoded:
+            self.memories[0].write(decoded, constants)
         if stream.counters:
             self.memories[0].write(stream.counters, counters)
         for firing in firings(stream):
             self._fire(firing)
             if any(mark != counters for mark in self.memories[0].read(stream.counters)):
                 raise _Wrong(f"{firing.step.name} overwrites the counters of its stream")
+            if any(mark != constants for mark in self.memories[0].read(decoded)):
+                raise _Wrong(f"{firing.step.name} overwrites the constants of its stream")
 
     def _fire(self, firing: Firing) -> None:
         step = firing.step
@@ -186,8 +201,8 @@ class _Machine:
                 return "nobody has written it"
             case -2:
                 return "an input or a state is there"
-            case -3 | -4:
-                return "work space or counters are there"
+            case -3 | -4 | -5:
+                return "work space, counters or constants are there"
         maker = self.makers[mark.writer]
         return f"row {mark.row} of {maker.name} is there"
 

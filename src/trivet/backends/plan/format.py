@@ -13,7 +13,7 @@ from trivet.core.interval import Interval
 from trivet.core.record import dataclass
 
 MAGIC = int.from_bytes(b"TGRS", "little")
-VERSION = 2
+VERSION = 3
 ALIGNMENT = 16
 """Sections and constants start at multiples of this many bytes from the start of the file."""
 
@@ -118,6 +118,9 @@ STREAM = Record(
         Field("first_step", U32, "index of its first step"),
         Field("step_count", U32, "steps in topological order"),
         Field("counters", U32, "offset in region 0 of 4 bytes a step; 0xFFFFFFFF: one step that fires once"),
+        Field("block", U32, "offset in constants of the LZ4 block that holds the constants of its steps; 0: none"),
+        Field("block_bytes", U32, "size of the block; 0: none"),
+        Field("decoded_bytes", U32, "size of what it decodes to, from the start of region 0 on; 0: none"),
     ),
     "Steps that run interleaved: a step fires when its rows exist and its slot is free.",
 )
@@ -179,7 +182,7 @@ SECTIONS: tuple[Section, ...] = (
     Section("outputs", PORT, "what the caller gets"),
     Section("states", STATE, "what survives a run"),
     Section("params", None, "parameter records of the kernels, each at a multiple of 4"),
-    Section("constants", None, "weights and tables, read in place, each at a multiple of 16"),
+    Section("constants", None, "weights and tables, each at a multiple of 16, and LZ4 blocks of such"),
     Section("names", None, "UTF-8 strings that end with a zero byte"),
 )
 
@@ -191,6 +194,8 @@ HEADER = Record(
         Field("flags", U16, "0"),
         Field("size_bytes", U32, "of the whole file"),
         Field("checksum", U32, "CRC-32 (IEEE 802.3) of the file with this field as 0"),
+        Field("reserved_bytes", U32, "of region 0 from its start, where nothing but decoded blocks lies"),
+        Field("warm_region", U32, "region that the constants are copied to when memory is bound; 0xFFFFFFFF: none"),
         *(Field(section.name, SECTION, section.doc) for section in SECTIONS),
     ),
     "At offset 0.",

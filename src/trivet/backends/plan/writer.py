@@ -5,12 +5,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from trivet.analysis.storage import is_callers
 from trivet.backends.ckernels import Call, images_of
 from trivet.backends.plan import format as f
 from trivet.backends.plan.kernels.copy import CONSTANT, copy_call
 from trivet.backends.plan.pool import ConstantPool, pack_params
 from trivet.backends.plan.selection import Selection
+from trivet.backends.plan.weights import WARM, Weights, packed
 from trivet.backends.records import FieldValue, Record, align
 from trivet.core.dtype import I32
 from trivet.core.record import dataclass
@@ -21,14 +24,20 @@ from trivet.planning.plan import Edge, ExecutionPlan, Stage, Step, Stream, Trans
 
 _LIMIT = 1 << 32
 
+_IN_PLACE: dict[str, FieldValue] = {"block": 0, "block_bytes": 0, "decoded_bytes": 0}
+"""The fields of a stream whose constants are in no block."""
 
-def write(plan: ExecutionPlan, selection: Selection | None = None, *, names: bool = True) -> bytes:
+
+def write(
+    plan: ExecutionPlan, selection: Selection | None = None, *, names: bool = True, weights: Weights | None = None
+) -> bytes:
     """The plan as bytes that the C runtime reads in place.
 
     `names` keeps the names of steps and tensors, which only reports read. `selection` is the one that planning asked.
+    `weights` says where constants are read; without it in place.
     Raises: DoesNotFit, where an offset exceeds 32 bits.
     """
-    return _Writer(plan, selection or Selection(), names).write()
+    return _Writer(plan, selection or Selection(), names, weights or Weights()).write()
 
 
 class _Table:
@@ -68,10 +77,11 @@ class _Layer:
 
 
 class _Writer:
-    def __init__(self, plan: ExecutionPlan, selection: Selection, names: bool) -> None:
-        self.plan, self.selection, self.names_kept = plan, selection, names
+    def __init__(self, plan: ExecutionPlan, selection: Selection, names: bool, weights: Weights) -> None:
+        self.plan, self.selection, self.names_kept, self.weights = plan, selection, names, weights
         self.tables = {s.name: _Table(s.record) for s in f.SECTIONS if s.record is not None}
-        self.constants = ConstantPool()
+        self.constants = self.pool = ConstantPool()
+        self.streams_written = 0
         self.params = bytearray()
         self.params_at: dict[bytes, int] = {}
         self.names = bytearray()
@@ -84,9 +94,10 @@ class _Writer:
     def write(self) -> bytes:
         assert self.plan.memories, "a plan has at least one region"
         for region in self.plan.memories:
+            size = self.plan.region_bytes(region.name) + self.reserved(region.name)
             self.tables["regions"].add(
                 name=self.name(region.name),
-                size_bytes=_checked(self.plan.region_bytes(region.name), f"region {region.name}"),
+                size_bytes=_checked(size, f"region {region.name}"),
                 alignment=max(region.alignment, f.ALIGNMENT),
             )
         for value in self.plan.graph.inputs:
@@ -112,7 +123,7 @@ class _Writer:
         return self.name(text) if text and self.names_kept else f.NONE
 
     def packed_params(self, call: Call) -> int:
-        data = pack_params(call, self.constants)
+        data = pack_params(call, self.pool)
         if data not in self.params_at:
             self.params_at[data] = len(self.params)
             self.params += data
@@ -146,7 +157,7 @@ class _Writer:
             rank=value.type.rank,
             region=self.regions[buffer.region],
             dims=self.dims(value.type.shape),
-            offset=_checked(buffer.offset + view.offset, value.name),
+            offset=_checked(buffer.offset + view.offset + self.reserved(buffer.region), value.name),
             depth=view.depth,
             producer=producer,
             name=self.optional_name(value.name),
@@ -192,12 +203,31 @@ class _Writer:
 
     def stream(self, stream: Stream) -> None:
         first = len(self.tables["steps"].rows)
+        is_packed = self.streams_written in self.weights.packed_streams
+        self.streams_written += 1
+        self.pool = ConstantPool() if is_packed else self.constants
         for step in stream.steps:
             name = step.node.outputs[0].name
             call = self.selection.call(step.node)
             self.layer(_Layer(call, step.node.outputs if call.results else (), name, step))
         counters = f.NONE if stream.counters is None else self.offset_in_arena(stream.counters)
-        self.tables["streams"].add(first_step=first, step_count=len(stream.steps), counters=counters)
+        block, block_bytes, decoded_bytes = self.block(is_packed)
+        self.tables["streams"].add(
+            first_step=first,
+            step_count=len(stream.steps),
+            counters=counters,
+            block=block,
+            block_bytes=block_bytes,
+            decoded_bytes=decoded_bytes,
+        )
+
+    def block(self, is_packed: bool) -> tuple[int, int, int]:
+        """The constants of the stream that was written last: offset and size of their block, and their own size."""
+        decoded, self.pool = self.pool.bytes(), self.constants
+        if not is_packed:
+            return 0, 0, 0
+        offset, size = self.constants.add(np.frombuffer(packed(decoded), np.uint8))
+        return offset, size, len(decoded)
 
     def transfer(self, transfer: Transfer) -> None:
         """A copy is a stream of one step; the value lives at the target from then on."""
@@ -207,7 +237,7 @@ class _Writer:
         target = self.tensor_at(value, transfer.target, index)
         self.step(_Layer(call, (value,), f"copy of {value.name}"), [source], [target])
         self.producers[id(value)] = index
-        self.tables["streams"].add(first_step=index, step_count=1, counters=f.NONE)
+        self.tables["streams"].add(first_step=index, step_count=1, counters=f.NONE, **_IN_PLACE)
 
     def constant_outputs(self) -> None:
         """Outputs that are constants are written by steps of their own, in a stage of their own."""
@@ -216,7 +246,8 @@ class _Writer:
             return
         first = len(self.tables["streams"].rows)
         for value in constants.values():
-            self.tables["streams"].add(first_step=len(self.tables["steps"].rows), step_count=1, counters=f.NONE)
+            first_step = len(self.tables["steps"].rows)
+            self.tables["streams"].add(first_step=first_step, step_count=1, counters=f.NONE, **_IN_PLACE)
             self.layer(_Layer(Call(CONSTANT, (), {"data": value.data}, images=1), (value,), value.name))
         self.tables["stages"].add(first_stream=first, stream_count=len(constants))
 
@@ -240,7 +271,7 @@ class _Writer:
             outputs=len(outputs),
             operands=operands,
             params=self.packed_params(call),
-            scratch_offset=f.NONE if scratch is None else scratch.offset,
+            scratch_offset=f.NONE if scratch is None else scratch.offset + self.weights.reserved_bytes,
             scratch_bytes=0 if scratch is None else scratch.size_bytes,
             images=images_of(call, layer.results),
             firings=1 if step is None else step.firings,
@@ -264,11 +295,23 @@ class _Writer:
     def offset_in_arena(self, index: int) -> int:
         buffer = self.plan.buffers[index]
         assert self.regions[buffer.region] == 0, f"{buffer.name} lives in the first region"
-        return buffer.offset
+        return buffer.offset + self.weights.reserved_bytes
+
+    def reserved(self, region: str) -> int:
+        """Bytes at the start of a region that decoded blocks take."""
+        return self.weights.reserved_bytes if self.regions[region] == 0 else 0
+
+    def warm_region(self) -> int:
+        """The index of the region that holds a copy of the constants, which is added."""
+        if not self.weights.is_warm:
+            return f.NONE
+        size = len(self.constants.bytes())
+        return self.tables["regions"].add(name=self.name(WARM), size_bytes=size, alignment=f.ALIGNMENT)
 
     # The file.
 
     def file(self) -> bytes:
+        warm_region = self.warm_region()
         plain = {"params": bytes(self.params), "constants": self.constants.bytes(), "names": bytes(self.names)}
         data = bytearray(f.HEADER.size_bytes)
         places: dict[str, FieldValue] = {}
@@ -280,7 +323,7 @@ class _Writer:
         data += bytes(align(len(data), f.ALIGNMENT) - len(data))
         header: dict[str, FieldValue] = {
             "magic": f.MAGIC, "version": f.VERSION, "flags": 0, "size_bytes": _checked(len(data), "the plan"),
-            "checksum": 0, **places,
+            "checksum": 0, "reserved_bytes": self.weights.reserved_bytes, "warm_region": warm_region, **places,
         }  # fmt: skip
         data[: f.HEADER.size_bytes] = f.HEADER.pack(header)
         return seal(bytes(data))

@@ -64,6 +64,30 @@ static uint32_t *stream_counters(const trivet_model *model, const trivet_stream_
     return (uint32_t *)(void *)(model->memory[0] + stream->counters);
 }
 
+trivet_status trivet_decode_block(const trivet_model *model, const trivet_stream_record *stream) {
+    if (stream->decoded_bytes == 0) {
+        return TRIVET_OK;
+    }
+    const uint8_t *block = trivet_constants(model) + stream->block;
+    return trivet_lz4_decode(block, stream->block_bytes, model->memory[0], stream->decoded_bytes);
+}
+
+/* Kernels check constants that come from a block once it can be decoded; it is the same in every run. */
+static trivet_status check_blocks(const trivet_model *model) {
+    for (uint32_t s = 0; s < model->header->streams.count; s++) {
+        const trivet_stream_record *stream = &trivet_streams(model)[s];
+        trivet_status status = trivet_decode_block(model, stream);
+        for (uint32_t i = 0; status == TRIVET_OK && stream->decoded_bytes != 0 && i < stream->step_count; i++) {
+            const trivet_step_record *step = &trivet_steps(model)[stream->first_step + i];
+            status = trivet_check_kernel(model, step, model->memory[0]);
+        }
+        if (status != TRIVET_OK) {
+            return status;
+        }
+    }
+    return TRIVET_OK;
+}
+
 /* Runs the loop of every stream without its kernels. */
 static trivet_status prove_streams(trivet_model *model) {
     for (uint32_t s = 0; s < model->header->streams.count; s++) {
@@ -96,7 +120,11 @@ trivet_status trivet_bind(trivet_model *model, const trivet_memory *memories, ui
         }
         model->memory[i] = (uint8_t *)memories[i].data;
     }
-    trivet_status status = prove_streams(model);
+    if (model->header->warm_region != TRIVET_NONE) {
+        memcpy(model->memory[model->header->warm_region], trivet_constants(model), model->header->constants.count);
+    }
+    trivet_status status = check_blocks(model);
+    status = status != TRIVET_OK ? status : prove_streams(model);
     if (status != TRIVET_OK) {
         return status;
     }

@@ -3,6 +3,7 @@
 
 typedef struct execution {
     const trivet_model *model;
+    const uint8_t *constants;
     uint32_t image;
 } execution;
 
@@ -34,7 +35,7 @@ static trivet_status fire(void *context, uint32_t index, trivet_firing firing) {
     make_views(run, step, views);
     trivet_call call = {
         .params = trivet_params(model, step),
-        .constants = trivet_constants(model),
+        .constants = run->constants,
         .inputs = views,
         .outputs = views + step->inputs,
         .scratch = step->scratch_offset == TRIVET_NONE ? NULL : model->memory[0] + step->scratch_offset,
@@ -47,7 +48,11 @@ static trivet_status fire(void *context, uint32_t index, trivet_firing firing) {
 
 static trivet_status run_stream(const trivet_model *model, const trivet_stream_record *stream) {
     const trivet_step_record *first = &trivet_steps(model)[stream->first_step];
-    execution run = {model, 0};
+    execution run = {model, trivet_stream_constants(model, stream), 0};
+    trivet_status decoded = trivet_decode_block(model, stream);
+    if (decoded != TRIVET_OK) {
+        return decoded;
+    }
     for (; run.image < first->images; run.image++) {
         trivet_status status;
         if (stream->counters == TRIVET_NONE) {

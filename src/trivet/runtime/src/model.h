@@ -50,6 +50,29 @@ static inline const uint8_t *trivet_constants(const trivet_model *model) {
     return model->plan + model->header->constants.offset;
 }
 
+/* What blobs of a stream's steps are offsets from: the plan's constants, their copy, or the decoded block. */
+static inline const uint8_t *trivet_stream_constants(const trivet_model *model, const trivet_stream_record *stream) {
+    if (stream->decoded_bytes != 0) {
+        return model->memory[0];
+    }
+    uint32_t warm = model->header->warm_region;
+    return warm != TRIVET_NONE ? model->memory[warm] : trivet_constants(model);
+}
+
+/* Bytes that those offsets lie in. */
+static inline uint32_t trivet_stream_constant_bytes(const trivet_model *model, const trivet_stream_record *stream) {
+    return stream->decoded_bytes != 0 ? stream->decoded_bytes : model->header->constants.count;
+}
+
+/* Makes exactly `result_bytes`; TRIVET_ERR_BLOCK where the block holds anything else. */
+trivet_status trivet_lz4_decode(const uint8_t *block, uint32_t block_bytes, uint8_t *result, uint32_t result_bytes);
+
+/* Puts a stream's block, if it has one, where its steps find their constants. */
+trivet_status trivet_decode_block(const trivet_model *model, const trivet_stream_record *stream);
+
+/* Asks the kernel of a step whether it takes its parameters and constants. */
+trivet_status trivet_check_kernel(const trivet_model *model, const trivet_step_record *step, const uint8_t *constants);
+
 /* Bytes of an element, 0 for a code that no element type has. */
 uint32_t trivet_element_bytes(uint32_t dtype);
 

@@ -85,6 +85,20 @@ static trivet_status check_regions(const trivet_model *model) {
     return TRIVET_OK;
 }
 
+/* The reserved start of the arena is inside it; a copy of the constants fits the region that is for it alone. */
+static trivet_status check_constants(const trivet_model *model) {
+    const trivet_header_record *header = model->header;
+    if (header->reserved_bytes > trivet_regions(model)[0].size_bytes) {
+        return TRIVET_ERR_REGION;
+    }
+    uint32_t warm = header->warm_region;
+    if (warm != TRIVET_NONE && (warm == 0 || warm >= header->regions.count ||
+                                trivet_regions(model)[warm].size_bytes < header->constants.count)) {
+        return TRIVET_ERR_REGION;
+    }
+    return TRIVET_OK;
+}
+
 /* Type and shape: afterwards no product of its extents overflows. */
 static bool has_shape(const trivet_model *model, const trivet_tensor_record *tensor) {
     const uint32_t dims = model->header->dims.count;
@@ -104,6 +118,10 @@ static bool has_shape(const trivet_model *model, const trivet_tensor_record *ten
 static bool has_place(const trivet_model *model, const trivet_tensor_record *tensor) {
     trivet_geometry geometry = trivet_tensor_geometry(model, tensor);
     if (tensor->region >= model->header->regions.count || tensor->depth == 0 || tensor->depth > geometry.height) {
+        return false;
+    }
+    if (tensor->region == model->header->warm_region ||
+        (tensor->region == 0 && tensor->offset < model->header->reserved_bytes)) {
         return false;
     }
     uint32_t size = trivet_regions(model)[tensor->region].size_bytes;
@@ -208,6 +226,7 @@ static trivet_status check_plan(const trivet_model *model) {
     const trivet_header_record *header = model->header;
     trivet_status status = check_names(model);
     status = status != TRIVET_OK ? status : check_regions(model);
+    status = status != TRIVET_OK ? status : check_constants(model);
     status = status != TRIVET_OK ? status : check_tensors(model);
     status = status != TRIVET_OK ? status : check_ports(model, &header->inputs, true);
     status = status != TRIVET_OK ? status : check_ports(model, &header->outputs, false);

@@ -65,6 +65,7 @@ static bool has_scratch(const trivet_model *model, const trivet_step_record *ste
         return step->scratch_bytes == 0;
     }
     return step->scratch_bytes != 0 && step->scratch_offset % TRIVET_ALIGNMENT == 0 &&
+           step->scratch_offset >= model->header->reserved_bytes &&
            in_range(step->scratch_offset, step->scratch_bytes, trivet_regions(model)[0].size_bytes);
 }
 
@@ -130,7 +131,8 @@ static bool is_streamed(const trivet_model *model, const trivet_step_record *ste
     return false;
 }
 
-static bool has_blobs(const trivet_model *model, const trivet_step_record *step, const trivet_kernel *kernel) {
+static bool has_blobs(const trivet_model *model, const trivet_step_record *step, const trivet_kernel *kernel,
+                      uint32_t constant_bytes) {
     const uint32_t *words = (const uint32_t *)trivet_params(model, step);
     for (uint32_t word = 0; word < 32 && word < kernel->params_bytes / 4; word++) {
         if ((kernel->blobs >> word & 1u) == 0) {
@@ -138,7 +140,7 @@ static bool has_blobs(const trivet_model *model, const trivet_step_record *step,
         }
         uint32_t offset = words[word];
         uint32_t bytes = words[word + 1];
-        if (offset % TRIVET_ALIGNMENT != 0 || !in_range(offset, bytes, model->header->constants.count)) {
+        if (offset % TRIVET_ALIGNMENT != 0 || !in_range(offset, bytes, constant_bytes)) {
             return false;
         }
     }
@@ -158,24 +160,32 @@ static void describe(const trivet_model *model, const trivet_step_record *step, 
     }
 }
 
-static trivet_status check_kernel(const trivet_model *model, const trivet_step_record *step) {
+static trivet_status check_kernel(const trivet_model *model, const trivet_step_record *step,
+                                  const trivet_stream_record *stream) {
     const trivet_kernel *kernel = trivet_find_kernel(step->kernel);
     if (kernel == NULL) {
         return TRIVET_ERR_KERNEL;
     }
     if (step->params % 4 != 0 || !in_range(step->params, kernel->params_bytes, model->header->params.count) ||
-        !has_blobs(model, step, kernel)) {
+        !has_blobs(model, step, kernel, trivet_stream_constant_bytes(model, stream))) {
         return TRIVET_ERR_PARAMS;
     }
     if (kernel->by_rows == 0 && is_streamed(model, step)) {
         return TRIVET_ERR_STEP;
     }
+    if (stream->decoded_bytes != 0) {
+        return TRIVET_OK; /* trivet_bind asks the kernel, when it can decode the block */
+    }
+    return trivet_check_kernel(model, step, trivet_constants(model));
+}
+
+trivet_status trivet_check_kernel(const trivet_model *model, const trivet_step_record *step, const uint8_t *constants) {
     trivet_tensor_info infos[TRIVET_MAX_OPERANDS];
     describe(model, step, infos);
     uint32_t height = trivet_step_height(model, step);
     trivet_check check = {
         .params = trivet_params(model, step),
-        .constants = trivet_constants(model),
+        .constants = constants,
         .inputs = infos,
         .outputs = infos + step->inputs,
         .input_count = step->inputs,
@@ -185,7 +195,7 @@ static trivet_status check_kernel(const trivet_model *model, const trivet_step_r
         .rows = step->rows < height ? step->rows : height,
         .accumulates = (step->flags & TRIVET_STEP_ACCUMULATES) != 0,
     };
-    return kernel->check(&check);
+    return trivet_find_kernel(step->kernel)->check(&check);
 }
 
 static uint32_t border_port(const trivet_model *model, const trivet_step_record *step) {
@@ -222,7 +232,7 @@ static trivet_status check_border(const trivet_model *model, const trivet_sectio
     return TRIVET_OK;
 }
 
-static trivet_status check_step(const trivet_model *model, uint32_t index) {
+static trivet_status check_step(const trivet_model *model, const trivet_stream_record *stream, uint32_t index) {
     const trivet_step_record *step = &trivet_steps(model)[index];
     if (!has_operands(model, step) || !has_firings(model, step) || !has_own_memory(model, step)) {
         return TRIVET_ERR_STEP;
@@ -231,7 +241,7 @@ static trivet_status check_step(const trivet_model *model, uint32_t index) {
         return TRIVET_ERR_NAME;
     }
     trivet_status status = check_order(model, index);
-    status = status != TRIVET_OK ? status : check_kernel(model, step);
+    status = status != TRIVET_OK ? status : check_kernel(model, step, stream);
     return status == TRIVET_OK && !is_border(model, step) ? TRIVET_ERR_PORT : status;
 }
 
@@ -304,16 +314,25 @@ static trivet_status check_counters(const trivet_model *model, const trivet_stre
     if (stream->counters == TRIVET_NONE) {
         return stream->step_count == 1 && first->firings == 1 ? TRIVET_OK : TRIVET_ERR_STREAM;
     }
-    return stream->counters % 4 == 0 && in_range(stream->counters, 4 * stream->step_count,
+    return stream->counters % 4 == 0 && stream->counters >= model->header->reserved_bytes && in_range(stream->counters, 4 * stream->step_count,
                                                  trivet_regions(model)[0].size_bytes)
                ? TRIVET_OK
                : TRIVET_ERR_STREAM;
 }
 
+/* A block lies in the constants and decodes to no more than what is reserved for it. */
+static bool has_block(const trivet_model *model, const trivet_stream_record *stream) {
+    if (stream->decoded_bytes == 0) {
+        return stream->block == 0 && stream->block_bytes == 0;
+    }
+    return stream->decoded_bytes <= model->header->reserved_bytes &&
+           in_range(stream->block, stream->block_bytes, model->header->constants.count);
+}
+
 /* One stream whose steps begin where the last one's ended. `firings` counts those of the plan. */
 static trivet_status check_stream(const trivet_model *model, const trivet_stream_record *stream, uint64_t *firings) {
     if (stream->step_count == 0 || stream->step_count > TRIVET_MAX_STREAM_STEPS ||
-        !in_range(stream->first_step, stream->step_count, model->header->steps.count)) {
+        !in_range(stream->first_step, stream->step_count, model->header->steps.count) || !has_block(model, stream)) {
         return TRIVET_ERR_STREAM;
     }
     const trivet_step_record *steps = trivet_steps(model) + stream->first_step;
@@ -322,7 +341,7 @@ static trivet_status check_stream(const trivet_model *model, const trivet_stream
         if (steps[position].images != steps[0].images) {
             return TRIVET_ERR_STREAM;
         }
-        trivet_status status = check_step(model, stream->first_step + position);
+        trivet_status status = check_step(model, stream, stream->first_step + position);
         status = status != TRIVET_OK ? status : check_edges(model, stream, position);
         if (status != TRIVET_OK) {
             return status;

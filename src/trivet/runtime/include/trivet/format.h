@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define TRIVET_MAGIC 1397901140u
-#define TRIVET_FORMAT_VERSION 2u
+#define TRIVET_FORMAT_VERSION 3u
 #define TRIVET_ALIGNMENT 16u
 #define TRIVET_NONE 4294967295u
 #define TRIVET_EXTERNAL 4294967295u
@@ -41,7 +41,7 @@
     X(operands, 4u) \
     X(edges, 36u) \
     X(steps, 44u) \
-    X(streams, 12u) \
+    X(streams, 24u) \
     X(stages, 8u) \
     X(inputs, 36u) \
     X(outputs, 36u) \
@@ -63,6 +63,8 @@ typedef struct trivet_header_record {
     uint16_t flags; /* 0 */
     uint32_t size_bytes; /* of the whole file */
     uint32_t checksum; /* CRC-32 (IEEE 802.3) of the file with this field as 0 */
+    uint32_t reserved_bytes; /* of region 0 from its start, where nothing but decoded blocks lies */
+    uint32_t warm_region; /* region that the constants are copied to when memory is bound; 0xFFFFFFFF: none */
     trivet_section regions; /* memories */
     trivet_section dims; /* extents of all shapes */
     trivet_section tensors; /* values in memory */
@@ -75,10 +77,10 @@ typedef struct trivet_header_record {
     trivet_section outputs; /* what the caller gets */
     trivet_section states; /* what survives a run */
     trivet_section params; /* parameter records of the kernels, each at a multiple of 4 */
-    trivet_section constants; /* weights and tables, read in place, each at a multiple of 16 */
+    trivet_section constants; /* weights and tables, each at a multiple of 16, and LZ4 blocks of such */
     trivet_section names; /* UTF-8 strings that end with a zero byte */
 } trivet_header_record;
-typedef char trivet_header_record_is_packed[sizeof(trivet_header_record) == 128 ? 1 : -1];
+typedef char trivet_header_record_is_packed[sizeof(trivet_header_record) == 136 ? 1 : -1];
 
 /* A memory that the caller provides. Region 0 is the arena. */
 typedef struct trivet_region_record {
@@ -152,8 +154,11 @@ typedef struct trivet_stream_record {
     uint32_t first_step; /* index of its first step */
     uint32_t step_count; /* steps in topological order */
     uint32_t counters; /* offset in region 0 of 4 bytes a step; 0xFFFFFFFF: one step that fires once */
+    uint32_t block; /* offset in constants of the LZ4 block that holds the constants of its steps; 0: none */
+    uint32_t block_bytes; /* size of the block; 0: none */
+    uint32_t decoded_bytes; /* size of what it decodes to, from the start of region 0 on; 0: none */
 } trivet_stream_record;
-typedef char trivet_stream_record_is_packed[sizeof(trivet_stream_record) == 12 ? 1 : -1];
+typedef char trivet_stream_record_is_packed[sizeof(trivet_stream_record) == 24 ? 1 : -1];
 
 /* Streams that share one life of the fast memory. */
 typedef struct trivet_stage_record {

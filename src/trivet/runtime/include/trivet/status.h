@@ -29,7 +29,8 @@
     X(ERR_STOPPED, "the caller's observer stopped the run") \
     X(ERR_VALUE, "an operand of the run holds an index that is out of range") \
     X(ERR_RANGE, "an input holds a value that the plan does not accept") \
-    X(ERR_ROWS, "an input or output goes by rows: give its callback, not its data")
+    X(ERR_ROWS, "an input or output goes by rows: give its callback, not its data") \
+    X(ERR_BLOCK, "a compressed block of the plan does not decode to what it should")
 
 typedef enum trivet_status {
 #define TRIVET_STATUS_ENUM(name, text) TRIVET_##name,
