@@ -13,6 +13,7 @@ from plans import QUANT, lookup_node, lookups, sequential, streamed
 
 from trivet.backends.plan import format as f
 from trivet.backends.plan.kernels.exact import MATMUL_I32
+from trivet.backends.plan.weights import Weights
 from trivet.backends.plan.writer import write
 from trivet.core.dtype import I8, I32
 from trivet.core.interval import Interval
@@ -55,6 +56,10 @@ def base(name: str) -> bytes:
             return write(streamed(convolutions(), {"conv0": 3, "conv1": 1}))
         case "conv":
             return write(sequential(convolutions()))
+        case "packed":  # "conv" with the constants of its streams in blocks
+            return write(sequential(convolutions()), weights=Weights(frozenset({0, 1}), 8192))
+        case "warm":
+            return write(sequential(convolutions()), weights=Weights(is_warm=True))
         case "rows":  # "layers" whose first step makes one row after the other
             return rebuilt(patched(base("layers"), *ROW_BY_ROW), {"edges": lambda _: f.EDGE.pack(POINTWISE)})
         case "long":  # a stream of 40 steps
@@ -78,7 +83,9 @@ OTHER_HEIGHT: Mapping[str, Body] = {
     "tensors": lambda b: b + b[f.TENSOR.size_bytes : 2 * f.TENSOR.size_bytes],
 }
 """One more shape of as many elements, and one more tensor in the place of tensor 1."""
-ONE_STREAM = f.STREAM.pack({"first_step": 0, "step_count": 2, "counters": 0})
+ONE_STREAM = f.STREAM.pack(
+    {"first_step": 0, "step_count": 2, "counters": 0, "block": 0, "block_bytes": 0, "decoded_bytes": 0}
+)
 
 
 def convolutions(batch: int = 1, height: int = 9) -> Graph:
@@ -412,7 +419,7 @@ EDGES = [
 ]  # fmt: skip
 
 STREAMS = [
-    ("a stream of no steps", {"bodies": {"streams": lambda b: b + struct.pack("<3I", 2, 0, 0)}},
+    ("a stream of no steps", {"bodies": {"streams": lambda b: b + struct.pack("<6I", 2, 0, 0, 0, 0, 0)}},
      ("stages", 0, "stream_count", 3)),
     ("a step left out", {}, ("streams", 1, "first_step", 2)),
     ("a step in two streams", {}, ("streams", 1, "first_step", 0)),

@@ -23,7 +23,7 @@ from trivet.planning.options import Objective
 from trivet.proof.soundness import violations
 
 SKETCHES: dict[str, Callable[[], Sketch]] = {
-    "mobilenet": lambda: architectures.mobilenet_v2(16, classes=10),
+    "mobilenet": lambda: architectures.mobilenet_v2(32, classes=10),
     "unet": lambda: architectures.unet(16, 4),
     "se": lambda: architectures.se_net(24),
     "dense": lambda: architectures.dense_blocks(8, 4, 2),
