@@ -56,10 +56,9 @@ def base(name: str) -> bytes:
             return write(streamed(convolutions(), {"conv0": 3, "conv1": 1}))
         case "conv":
             return write(sequential(convolutions()))
-        case "packed":  # "conv" with the constants of its streams in blocks
-            return write(sequential(convolutions()), weights=Weights(frozenset({0, 1}), 8192))
-        case "warm":
-            return write(sequential(convolutions()), weights=Weights(is_warm=True))
+        case "packed" | "warm":  # "conv" with its constants in blocks, or in a copy
+            where = {"packed": Weights(frozenset({0, 1}), 8192), "warm": Weights(is_warm=True)}
+            return write(sequential(convolutions()), weights=where[name])
         case "rows":  # "layers" whose first step makes one row after the other
             return rebuilt(patched(base("layers"), *ROW_BY_ROW), {"edges": lambda _: f.EDGE.pack(POINTWISE)})
         case "long":  # a stream of 40 steps
