@@ -79,9 +79,21 @@ def _onnxruntime(path: Path, inputs: Sequence[Array]) -> list[Array]:
         session = module.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         feeds = {i.name: a for i, a in zip(session.get_inputs(), inputs, strict=True)}
         return [np.asarray(a) for a in session.run(None, feeds)]
-    except Exception as error:  # onnxruntime's exceptions have no common base but Exception
+    except _onnxruntime_errors() as error:
         raise ReferenceRefused(str(error).splitlines()[0]) from None
 
+
+def _onnxruntime_errors() -> tuple[type[Exception], ...]:
+    """What onnxruntime raises for a model or inputs that it refuses; its exceptions have no base of their own."""
+    module: Any = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    named: list[type[Exception]] = [found for name in _ONNXRUNTIME_ERRORS if (found := getattr(module, name, None))]
+    return (*named, RuntimeError, ValueError)
+
+
+_ONNXRUNTIME_ERRORS = (
+    "EPFail", "EngineError", "Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "ModelLoaded",
+    "ModelRequiresCompilation", "NoModel", "NoSuchFile", "NotFound", "NotImplemented", "RuntimeException",
+)  # fmt: skip
 
 REFERENCES = (
     Reference("TensorFlow Lite Micro", ".tflite", Numerics.TFLM, "tflite-micro", "tflite_micro", _tflm),

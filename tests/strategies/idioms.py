@@ -14,11 +14,11 @@ from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
 from trivet.ir.graph import Value
 from trivet.ir.types import TensorType
-from trivet.ops.activation import Clamp, Erf, Tanh
+from trivet.ops.activation import Clamp, Erf, Neg, Tanh
 from trivet.ops.conv import Conv2D, DepthwiseConv2D
 from trivet.ops.elementwise import Add, Maximum, Minimum, Mul
 from trivet.ops.matmul import BatchMatMul, Dense
-from trivet.ops.movement import Concat, Expand, Pad, Reshape, SpaceToDepth, Transpose
+from trivet.ops.movement import Concat, Expand, Pad, Reshape, Slice, SpaceToDepth, Transpose
 from trivet.ops.pool import AveragePool2D, MaxPool2D
 from trivet.ops.quantize import Dequantize, Quantize
 from trivet.ops.reduce import ReduceMax
@@ -95,6 +95,12 @@ def turned_twice(net: Network, x: Value) -> Value:
     return net.emit(Softmax(3), net.emit(Transpose(back), inner))
 
 
+def cut_to_nothing(net: Network, x: Value) -> Value:
+    rank = x.type.rank
+    nothing = net.emit(Slice((0,) * rank, (*x.type.shape[:-1], 0), (1,) * rank), x)
+    return net.emit(Neg(), net.emit(Concat(rank - 1), nothing, x))
+
+
 def clamped_sum(net: Network, x: Value) -> Value:
     return net.emit(Clamp(Bounds(0.0, 6.0)), net.emit(Add(), x, net.emit(Tanh(), x)))
 
@@ -155,6 +161,7 @@ def movement_stored(net: Network, x: Value) -> Value:
 IDIOMS: list[Step] = [
     two_clamps,
     clamped_sum,
+    cut_to_nothing,
     extrema_with_numbers,
     padded_convolution,
     padded_pool,

@@ -111,6 +111,8 @@ def _merge(rw: Rewriter, node: Node) -> None:
                 _bypass(rw, node, inner.inputs[0])
         case Transpose(perm):
             _merge_transpose(rw, node, perm)
+        case Concat():
+            _drop_empty(rw, node)
         case Mean() | Sum() | ReduceMax() | ReduceMin():
             _merge_reduction(rw, node)
 
@@ -124,6 +126,17 @@ def _bypass(rw: Rewriter, node: Node, source: Value) -> None:
         rw.set_operands(node, [source])
     rw.erase_dead_producers(old)
     rw.count(f"{node.op.name} of {node.op.name}")
+
+
+def _drop_empty(rw: Rewriter, node: Node) -> None:
+    """Operands without elements add nothing to a concat, unless all of them are empty."""
+    empty = [value for value in node.inputs if value.type.elements == 0]
+    if not empty or len(empty) == len(node.inputs):
+        return
+    rw.set_operands(node, [value for value in node.inputs if value.type.elements])
+    for value in dict.fromkeys(empty):
+        rw.erase_dead_producers(value)
+    rw.count("empty operand of concat")
 
 
 def _merge_transpose(rw: Rewriter, node: Node, perm: tuple[int, ...]) -> None:
