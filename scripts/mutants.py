@@ -28,6 +28,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 COPIED = (
     "src",
     "tests",
+    "scripts",
     "examples",
     "docs",
     "hw",
