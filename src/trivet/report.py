@@ -9,6 +9,7 @@ from trivet.backends.plan.weights import Weights
 from trivet.core.record import dataclass
 from trivet.driver import Compiled
 from trivet.ops.block import Block
+from trivet.ops.dense_rows import DenseOfRows, DenseToRows
 from trivet.planning.plan import CALLER, BufferKind, ExecutionPlan
 from trivet.planning.traffic import traffic
 
@@ -133,6 +134,8 @@ def techniques(plan: ExecutionPlan) -> tuple[str, ...]:
         found.append("strips")
     if any(block.expand is not None and not block.keeps_lines for block in blocks):
         found.append("recomputed rows")
+    if any(isinstance(step.node.op, DenseToRows | DenseOfRows) for step in plan.steps()):
+        found.append("channel split")
     if len(plan.memories) < len(plan.regions):
         found.append("input or output by rows")
     if any(not region.is_fast for region in plan.memories):

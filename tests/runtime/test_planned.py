@@ -89,3 +89,14 @@ def test_rows_that_are_read_as_one_vector(library: ctypes.CDLL) -> None:
     graph = b.finish(b.dense(b.reshape(pooled, 1, pooled.type.elements), 16))
     selection = Selection()
     check(library, graph, plan(graph, None, None, selection, PlanOptions(Objective.MEMORY)), selection)
+
+
+def test_split_dense_layers(library: ctypes.CDLL) -> None:
+    b = Builder()
+    x = b.conv(b.input(1, 16, 8, 4), 16)
+    hidden = b.clamp(b.dense(b.reshape(x, 1, 16 * 8 * 16), 768))
+    graph, selection = b.finish(b.dense(b.clamp(b.dense(hidden, 1024)), 10)), Selection()
+    made = plan(graph, None, None, selection, PlanOptions(Objective.MEMORY))
+    names = [step.node.op.name for step in made.steps()]
+    assert {"dense_to_rows", "dense_of_rows"} <= set(names)
+    check(library, graph, made, selection)

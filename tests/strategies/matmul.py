@@ -10,6 +10,7 @@ from strategies.operands import Instance, activations, clamps, instance, outputs
 from trivet.core.dtype import I8, I32
 from trivet.ir.op import Op
 from trivet.ir.types import TensorType
+from trivet.ops.dense_rows import DenseOfRows, DenseToRows
 from trivet.ops.matmul import BatchMatMul, Dense, MatMul
 
 
@@ -20,6 +21,26 @@ def dense(draw: DrawFn) -> Instance:
     w = draw(weights(x, (results, features), 0))
     out, numerics = draw(outputs(x, features))
     return instance(draw, Dense(draw(clamps(x.dtype)), out, numerics), draw(with_bias(x, w, results)))
+
+
+@st.composite
+def dense_to_rows(draw: DrawFn) -> Instance:
+    features, rows, results = draw(sizes(1, 40)), draw(sizes(1, 4)), draw(sizes(1, 20))
+    x = draw(activations((1, features)))
+    w = draw(weights(x, (rows * results, features), 0))
+    out, numerics = draw(outputs(x, features))
+    op = DenseToRows(rows, draw(clamps(x.dtype)), out, numerics)
+    return instance(draw, op, draw(with_bias(x, w, rows * results)))
+
+
+@st.composite
+def dense_of_rows(draw: DrawFn) -> Instance:
+    shape, results = draw(shapes(3, 4)), draw(sizes(1, 20))
+    x = draw(activations((1, *shape)))
+    features = x.elements
+    w = draw(weights(x, (results, features), 0))
+    out, numerics = draw(outputs(x, features))
+    return instance(draw, DenseOfRows(draw(clamps(x.dtype)), out, numerics), draw(with_bias(x, w, results)))
 
 
 @st.composite
@@ -49,6 +70,8 @@ def matmul(draw: DrawFn) -> Instance:
 
 STRATEGIES: dict[type[Op], SearchStrategy[Instance]] = {
     Dense: dense(),
+    DenseToRows: dense_to_rows(),
+    DenseOfRows: dense_of_rows(),
     BatchMatMul: batch_matmul(),
     MatMul: matmul(),
 }

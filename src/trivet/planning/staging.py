@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -30,8 +30,7 @@ BLAMED = 3
 
 
 def staged(
-    graph: Graph,
-    orders: Sequence[tuple[Node, ...]],
+    ways: Iterable[tuple[Graph, tuple[Node, ...]]],
     needs: KernelNeeds,
     options: PlanOptions,
     budgets: tuple[int | None, int | None],
@@ -39,18 +38,22 @@ def staged(
 ) -> ExecutionPlan:
     """The plan with least traffic within the budgets, or under `Objective.MEMORY` with least fast memory.
 
-    Both memories together are no larger than the network layer by layer, or if that cannot be, than that and inputs and
-    outputs, or if that cannot be either, as large as the budgets say. Raises: DoesNotFit.
+    `ways` are graphs that compute the same, with orders of their nodes. Both memories together are no larger than the
+    network layer by layer, or if that cannot be, than that and inputs and outputs, or if that cannot be either, as
+    large as the budgets say.
+
+    Raises: DoesNotFit.
     """
-    models = [StreamModel(graph, nodes, needs, options.alignment, options.preserve_inputs) for nodes in orders]
+    models = [StreamModel(graph, nodes, needs, options.alignment, options.preserve_inputs) for graph, nodes in ways]
     choosers = [StageChooser(Spilling(model)) for model in models]
+    graph = models[0].graph
     border = sum(value.type.size_bytes for value in (*graph.inputs, *graph.outputs))
     for total in (layer_wise_bytes, layer_wise_bytes + border, ANY):
         search = _Search(needs, options, Limits(*budgets), total)
         found = [plan for chooser in choosers if (plan := search.best(chooser)) is not None]
         if found:
             return min(found, key=search.cost)
-    raise search.refusal(choosers[0])
+    raise search.refusal(choosers[-1])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@
 #include "trivet/kernels/copy.h"
 #include "trivet/kernels/lookup.h"
 #include "trivet/kernels/conv.h"
+#include "trivet/kernels/dense_rows.h"
 #include "trivet/kernels/depthwise.h"
 #include "trivet/kernels/conv_transpose.h"
 #include "trivet/kernels/reduce.h"
@@ -37,6 +38,7 @@
     TRIVET_KERNELS_COPY(X) \
     TRIVET_KERNELS_LOOKUP(X) \
     TRIVET_KERNELS_CONV(X) \
+    TRIVET_KERNELS_DENSE_ROWS(X) \
     TRIVET_KERNELS_DEPTHWISE(X) \
     TRIVET_KERNELS_CONV_TRANSPOSE(X) \
     TRIVET_KERNELS_REDUCE(X) \

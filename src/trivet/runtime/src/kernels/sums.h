@@ -9,7 +9,7 @@
 
 /* All channels where rows come in parts, as their sums wait for the rest; a block of them where all rows come at once. */
 static inline uint32_t trivet_channels_at_once(uint32_t row, uint32_t rows, uint32_t height, uint32_t channels) {
-    bool is_whole = row == 0 && rows == height;
+    bool is_whole = row == 0 && rows >= height;
     return is_whole && channels > TRIVET_SUM_BLOCK ? TRIVET_SUM_BLOCK : channels;
 }
 
