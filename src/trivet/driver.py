@@ -100,6 +100,7 @@ class Settings:
     preserve_input: bool = False
     input_rows: bool = False
     output_rows: bool = False
+    max_overhead: float = 1.0
     objective: Objective = Objective.SPEED
     allocator: Allocator = Allocator.EXACT
     i32: Interval | None = None
@@ -223,7 +224,7 @@ def place_weights(plan: ExecutionPlan, selection: Selection, settings: Settings)
 
 def plan_options(settings: Settings, objective: Objective) -> PlanOptions:
     """What the planner is asked for."""
-    return PlanOptions(objective, settings.allocator, settings.preserve_input)
+    return PlanOptions(objective, settings.allocator, settings.preserve_input, max_overhead=settings.max_overhead)
 
 
 def check_flash(graph: Graph, plan_bytes: int, flash_bytes: int | None) -> None:

@@ -54,12 +54,14 @@ class PlanReport:
 
     def summary(self) -> str:
         technique = ", ".join(self.techniques)
+        repeated = self.executed_macs - self.macs
+        again = f" and {repeated:,} again ({self.executed_macs / self.macs:.3f}x)" if repeated else ""
         slow = ""
         if self.slow_bytes:
             slow = f", slow {self.slow_bytes:,} (reads {self.read_bytes:,}, writes {self.written_bytes:,})"
         return (
             f"fast memory {self.fast_bytes:,} bytes{slow}, flash {self.flash_bytes:,} bytes "
-            f"({self.weight_bytes:,} of them weights), {self.layers} layers, {self.macs:,} MACs; {technique}"
+            f"({self.weight_bytes:,} of them weights), {self.layers} layers, {self.macs:,} MACs{again}; {technique}"
         )
 
 

@@ -21,6 +21,7 @@ from trivet.planning.plan import ExecutionPlan
 from trivet.planning.planner import FAST, plan
 from trivet.planning.simulate import simulate
 from trivet.planning.validate import violations
+from trivet.report import repeated_macs
 
 SMALLEST = PlanOptions(Objective.MEMORY)
 
@@ -56,7 +57,7 @@ def test_every_block_computes_what_its_layers_do(
     height: int, width: int, stride: int, kernel: int, strip: int, keeps: bool, longest: bool
 ) -> None:
     graph, selection = inverted_residual(height, width, stride, kernel, wide=8), Selection()
-    groups = [group for group in groups_of(graph, selection)[0] if len(group.nodes) == (3 if longest else 2)]
+    groups = [group for group in groups_of(graph, selection) if len(group.nodes) == (3 if longest else 2)]
     for group in groups:
         op = group.op
         changed = Block(op.expand, op.depthwise, op.project, op.counts, keeps, strip)
@@ -94,3 +95,25 @@ def test_nothing_is_fused_where_memory_is_ample() -> None:
     graph, selection = inverted_residual(24, 20, 1), Selection()
     made = plan(graph, 1 << 20, None, selection)
     assert blocks_of(made) == []
+
+
+def test_rows_that_are_computed_again_need_no_lines() -> None:
+    graph, selection = inverted_residual(24, 40, 1), Selection()
+    BorderRows(True, True).run(graph)
+    once = plan(graph, None, None, selection, SMALLEST)
+    twice = plan(graph, None, None, selection, PlanOptions(Objective.MEMORY, max_overhead=3.0))
+    check(graph, twice, selection)
+    assert [block.keeps_lines for block in blocks_of(twice) if block.expand is not None] == [False]
+    assert twice.region_bytes(FAST) < once.region_bytes(FAST)
+    macs = sum(node.op.macs(node.input_types) for node in graph.nodes)
+    assert 0 < repeated_macs(twice) <= 2 * macs
+    assert repeated_macs(once) == 0
+
+
+def test_repeated_work_stays_below_its_limit() -> None:
+    graph, selection = inverted_residual(24, 40, 1), Selection()
+    BorderRows(True, True).run(graph)
+    macs = sum(node.op.macs(node.input_types) for node in graph.nodes)
+    for overhead in (1.0, 1.01, 1.1, 1.5, 2.0):
+        made = plan(graph, None, None, selection, PlanOptions(Objective.MEMORY, max_overhead=overhead))
+        assert repeated_macs(made) <= (overhead - 1) * macs

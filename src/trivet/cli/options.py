@@ -43,6 +43,17 @@ def natural(text: str) -> int:
     return int(text)
 
 
+def overhead(text: str) -> float:
+    """A finite number of at least 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 1.0 <= value <= 1000.0:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number from 1 to 1000")
+    return value
+
+
 def positive(text: str) -> int:
     """An integer from 1."""
     if re.fullmatch(r"0*[1-9][0-9]{0,17}", text) is None:
@@ -226,6 +237,13 @@ def add_budgets(parser: argparse.ArgumentParser) -> None:
         choices=("greedy", "greedy_by_size", "hill_climb", "exact"),
         default="exact",
         help="how addresses are chosen (default exact)",
+    )
+    group.add_argument(
+        "--max-overhead",
+        type=overhead,
+        default=1.0,
+        metavar="X",
+        help="MACs that may be executed, in relation to those of the layers (default 1.0: nothing is computed twice)",
     )
     group.add_argument("--input-rows", action="store_true", help="the caller gives inputs row by row")
     group.add_argument("--output-rows", action="store_true", help="the caller takes outputs row by row")

@@ -64,6 +64,7 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         compress=given.get("compress") is not None,
         input_rows=given.get("input_rows", False),
         output_rows=given.get("output_rows", False),
+        max_overhead=given.get("max_overhead", 1.0),
         target=name,
         i32=given.get("i32_range"),
         model_layout=given.get("io_layout") == "model",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
 from trivet.ops.block import Block
 from trivet.ops.conv import Conv2D, DepthwiseConv2D
 from trivet.planning.plan import KernelNeeds
+
+STRIPS = (4, 2)
+"""Pixels that a block makes at a time: fewer need less memory and more calls of kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,20 +22,22 @@ class Group:
     nodes: tuple[Node, ...]
     op: Block
 
+    def with_strip(self, strip: int) -> Group:
+        return Group(self.nodes, replace(self.op, strip=strip))
+
     @property
     def key(self) -> tuple[int, ...]:
         return tuple(id(node) for node in self.nodes)
 
 
-def groups_of(graph: Graph, needs: KernelNeeds) -> list[list[Group]]:
-    """For every depthwise convolution the groups that a kernel runs, the longest first."""
-    found = []
-    for node in graph.nodes:
-        if isinstance(node.op, DepthwiseConv2D):
-            groups = [group for group in _around(graph, node) if needs.runs(block_node(group))]
-            if groups:
-                found.append(groups)
-    return found
+def groups_of(graph: Graph, needs: KernelNeeds, again: bool = False) -> list[Group]:
+    """The groups that a kernel runs around each depthwise convolution; `again`: also those that compute rows again."""
+    depthwise = [node for node in graph.nodes if isinstance(node.op, DepthwiseConv2D)]
+    found = [group for node in depthwise for group in _around(graph, node)]
+    if again:
+        found += [group_of(group.nodes, keeps_lines=False) for group in found if group.op.expand is not None]
+    found = [group.with_strip(strip) for group in found for strip in STRIPS]
+    return [group for group in found if needs.runs(block_node(group))]
 
 
 def _around(graph: Graph, middle: Node) -> Iterator[Group]:

@@ -42,9 +42,12 @@ class Allocator(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """`preserve_inputs`: the plan leaves the inputs as they were. `alignment`: of every tensor, in bytes."""
+    """`preserve_inputs`: the plan leaves the inputs as they were. `alignment`: of every tensor, in bytes.
+    `max_overhead`: multiply-accumulates executed, in relation to those of the layers.
+    """
 
     objective: Objective = Objective.SPEED
     allocator: Allocator = Allocator.EXACT
     preserve_inputs: bool = False
     alignment: int = 4
+    max_overhead: float = 1.0

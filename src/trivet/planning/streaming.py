@@ -34,7 +34,7 @@ def streamed(
     Addresses may need more than the bytes in use at one time; then choices with fewer overlaps and lower limits are
     tried.
     """
-    groups = [group for groups in groups_of(graph, needs) for group in groups]
+    groups = groups_of(graph, needs, options.max_overhead > 1)
     model = StreamModel(graph, nodes, needs, options.alignment, options.preserve_inputs, groups=groups)
     return _Search(Chooser(model), needs, options, region).best()
 
@@ -44,9 +44,11 @@ class _Search:
 
     def __init__(self, chooser: Chooser, needs: KernelNeeds, options: PlanOptions, region: Region) -> None:
         self.chooser, self.needs, self.options, self.region = chooser, needs, options, region
+        macs = sum(node.op.macs(node.input_types) for node in chooser.model.nodes)
+        self.most_again = int(macs * (options.max_overhead - 1))
 
     def best(self) -> ExecutionPlan:
-        tightest = self.chooser.smallest()
+        tightest = self.chooser.smallest(self.most_again)
         limit = self.region.size_bytes
         if self.options.objective is Objective.SPEED and limit is not None:
             for _ in range(LIMITS_TRIED):

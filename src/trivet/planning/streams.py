@@ -6,15 +6,14 @@ over the ring of an operand that nobody else reads, as `analysis.storage` decide
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from trivet.analysis.liveness import layer_by_layer
 from trivet.analysis.storage import Sharing, StorageMap, overwritable, share_storage
 from trivet.core.record import dataclass
 from trivet.ir.graph import Graph, Node, Value
-from trivet.ops.block import Block
-from trivet.planning.blocks import Group, block_node
+from trivet.planning.blocks import STRIPS, Group, block_node
 from trivet.planning.layout import SCRATCH_ALIGNMENT
 from trivet.planning.plan import Edge, KernelNeeds
 from trivet.planning.ranges import Members, Range
@@ -25,8 +24,27 @@ MAX_RANGE = 80
 """Nodes that a stream holds at most, which bounds the search."""
 
 
-WAYS: tuple[Callable[[Block], bool], ...] = (lambda block: block.keeps_lines,)
-"""Which blocks may stand in a range."""
+@dataclass(frozen=True, slots=True)
+class BlockWay:
+    """Which blocks may stand in a range: of so many pixels a strip, and what a repeated multiply-accumulate must save.
+
+    `bytes_a_mac` None: nothing is computed again.
+    """
+
+    strip: int
+    bytes_a_mac: float | None = None
+
+
+ANY_WAY = -1
+"""The number of no way: all blocks may stand in a range, and nothing has a price."""
+
+WITHOUT_REPEATS = tuple(map(BlockWay, STRIPS))
+WITH_REPEATS = (
+    BlockWay(STRIPS[0], 0.01),
+    BlockWay(STRIPS[0], 0.002),
+    BlockWay(STRIPS[0], 0.0),
+    BlockWay(STRIPS[-1], 0.0),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +77,7 @@ class Fused:
     last: int
     group: Group
     item: Item
+    repeated_macs: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +113,7 @@ class Candidate:
     distances: dict[tuple[int, int], int] = field(default_factory=dict)
     pixels: int = 1
     groups: tuple[Group, ...] = ()
+    repeated_macs: int = 0
 
 
 class StreamModel:
@@ -110,14 +130,19 @@ class StreamModel:
         groups: Sequence[Group] = (),
     ) -> None:
         self.keep_inputs = keep_inputs
+        again = any(not group.op.keeps_lines for group in groups)
+        self.ways = (*WITHOUT_REPEATS, *(WITH_REPEATS if again else ())) if groups else ()
         self.slow = slow
         self.graph, self.nodes, self.needs, self.alignment = graph, tuple(nodes), needs, alignment
         self.overwriting = frozenset(id(node) for node in nodes if needs.overwrites(node))
         sharing = Sharing(in_place=False, parts=False, keep_inputs=keep_inputs)
         self.shared = share_storage(graph, layer_by_layer(nodes), sharing)
+        self._rows = [Rows.of(storage.values[0].type) for storage in self.shared.storages]
         self.working = [node for node in nodes if id(node) not in self.shared.idle]
         self.items = self._make_items(needs)
         self.held = self._make_held(keep_inputs)
+        self._live: dict[int, set[int]] = {}
+        self._scratch: dict[tuple[int, int], int] = {}
         self.blocks = self._make_blocks(groups)
         self._starting: dict[int, list[int]] = {}
         for member, block in enumerate(self.blocks, len(self.items)):
@@ -173,6 +198,7 @@ class StreamModel:
             },
             pixels,
             tuple(self.blocks[m - len(self.items)].group for m in members if m >= len(self.items)),
+            sum(map(self.repeated_macs, members)),
         )
 
     def item(self, member: int) -> Item:
@@ -184,7 +210,7 @@ class StreamModel:
         return member if member < len(self.items) else self.blocks[member - len(self.items)].last
 
     def members(self, start: int, stop: int, way: int) -> Members:
-        """The range with those blocks that save most, as if every value had one reader.
+        """The range with those blocks that save most, as if every value had one reader, its first.
 
         A member costs the rows that it reads and the work space that it keeps.
         """
@@ -199,11 +225,25 @@ class StreamModel:
             found = []
             for member in (position, *self._starting.get(position, ())):
                 last = self.place(member)
-                if last < stop and (member == position or WAYS[way](self.blocks[member - len(self.items)].group.op)):
+                price = self._price(member, way)
+                if last < stop and price is not None:
                     cost, rest = self._packed(last + 1, stop, way, start)
-                    found.append((cost + self._held_by(member, start), (member, *rest)))
+                    found.append((cost + price + self._held_by(member, start), (member, *rest)))
             self._packings[key] = min(found)
         return self._packings[key]
+
+    def _price(self, member: int, way: int) -> int | None:
+        """Bytes that a member must save for what it computes again; None where it must not."""
+        if member < len(self.items) or way == ANY_WAY:
+            return 0
+        block, allowed = self.blocks[member - len(self.items)], self.ways[way]
+        if block.group.op.strip != allowed.strip or (block.repeated_macs and allowed.bytes_a_mac is None):
+            return None
+        return round((allowed.bytes_a_mac or 0.0) * block.repeated_macs)
+
+    def repeated_macs(self, member: int) -> int:
+        """Multiply-accumulates of a block that its layers do not have."""
+        return self.blocks[member - len(self.items)].repeated_macs if member >= len(self.items) else 0
 
     def _held_by(self, member: int, start: int) -> int:
         """Bytes that a range from `start` on holds for a member."""
@@ -211,7 +251,8 @@ class StreamModel:
         held = self.scratch(member, 1) if item.lasts else 0
         if self.taken_over(member, start) is not None:
             return held
-        made = ((s, edge) for s, edge in item.reads if self.held[s].maker >= start)
+        first = member if member < len(self.items) else self.blocks[member - len(self.items)].first
+        made = ((s, e) for s, e in item.reads if self.held[s].maker >= start and self.held[s].readers[0] == first)
         return held + sum(min(edge.extent, edge.height) * self.rows_of(s).row_bytes for s, edge in made)
 
     def rows_a_firing(self, position: int, pixels: int) -> int:
@@ -220,8 +261,11 @@ class StreamModel:
 
     def scratch(self, position: int, pixels: int) -> int:
         """Work space of a firing."""
-        rows = self.rows_a_firing(position, pixels)
-        return _aligned_scratch(self.needs.scratch_bytes(self.item(position).node, rows))
+        key = (position, pixels)
+        if key not in self._scratch:
+            rows = self.rows_a_firing(position, pixels)
+            self._scratch[key] = _aligned_scratch(self.needs.scratch_bytes(self.item(position).node, rows))
+        return self._scratch[key]
 
     def can_stream(self, start: int, stop: int) -> bool:
         """True iff all nodes take rows, and none reads rows made in the range as rows of another shape."""
@@ -230,9 +274,12 @@ class StreamModel:
             start <= self.held[storage].maker < stop for item in items for storage in item.reshaped
         )
 
-    def ring_bytes(self, start: int, stop: int, members: Members) -> int:
-        """Bytes of the rings of a range, which only grow as it gets longer."""
-        return self._range(start, stop, 1, members).ring_bytes
+    def least_bytes(self, start: int, stop: int) -> int:
+        """What the rings and the lasting work space of a range take at least, whichever blocks stand in it.
+
+        It only grows as the range gets longer.
+        """
+        return self._packed(start, stop, ANY_WAY, start)[0]
 
     def _range(self, start: int, stop: int, pixels: int, members: Members) -> Range:
         key = (start, stop, pixels, members)
@@ -250,7 +297,9 @@ class StreamModel:
 
     def live_before(self, position: int) -> set[int]:
         """Storages that hold something when the node at `position` starts."""
-        return {s for s, held in enumerate(self.held) if held.maker < position <= held.last_use()}
+        if position not in self._live:
+            self._live[position] = {s for s, h in enumerate(self.held) if h.maker < position <= h.last_use()}
+        return self._live[position]
 
     def _most_gain(self, lower: int, upper: int) -> int:
         return min(self.aligned(self.held[lower].size_bytes), self.aligned(self.held[upper].size_bytes))
@@ -353,7 +402,8 @@ class StreamModel:
         for group in groups:
             first, last = (places.get(id(node), -1) for node in (group.nodes[0], group.nodes[-1]))
             if first >= 0 and last - first + 1 == len(group.nodes):
-                fused.append(Fused(first, last, group, self._block_item(group, last)))
+                item = self._block_item(group, last)
+                fused.append(Fused(first, last, group, item, group.op.repeated_macs(item.node.input_types)))
         return fused
 
     def _block_item(self, group: Group, last: int) -> Item:
@@ -392,7 +442,7 @@ class StreamModel:
         return tuple(reads)
 
     def rows_of(self, storage: int) -> Rows:
-        return Rows.of(self.shared.storages[storage].values[0].type)
+        return self._rows[storage]
 
     def _overwrites(self, node: Node) -> tuple[int, ...]:
         """Storages of operands that the result may overwrite once they die."""
