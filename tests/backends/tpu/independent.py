@@ -153,6 +153,8 @@ class Machine:
                 return max(v, 0)
             case "rescale":
                 return scale(v, self.p[step["at"] + n], self.p[step["at"] + columns + n])
+            case "round":
+                return self.round(step, v, n)
             case "scale":
                 return scale(int32(v << step["left"]), step["multiplier"], step["shift"])
             case "offset":
@@ -165,6 +167,15 @@ class Machine:
             case "table":
                 return self.p[step["at"] + 128 + byte(v)]
         return self.join(step, v, m, n)
+
+    def round(self, step: Json, v: int, n: int) -> int:
+        at = step["at"] + 2 * n
+        (factor,) = struct.unpack("<d", struct.pack("<2i", *self.p[at : at + 2]))
+        product = (v / step["divisor"]) * factor
+        whole = math.floor(abs(product))
+        rest = abs(product) - whole
+        up = rest > 0.5 or (rest == 0.5 and (step["rounding"] == "away" or whole % 2))
+        return min(max(int(math.copysign(1, product)) * (whole + bool(up)), -(1 << 30)), 1 << 30)
 
     def join(self, step: Json, v: int, m: int, n: int) -> int:
         assert step["kind"] == "join"

@@ -28,9 +28,11 @@ from trivet.ir.types import TensorType
 from trivet.ops.activation import LeakyRelu, Logistic, Lookup
 from trivet.ops.conv import Conv2D
 from trivet.ops.elementwise import Add, Mul, Sub
+from trivet.ops.matmul import Dense
 from trivet.ops.movement import Pad, Transpose
 from trivet.ops.pool import AveragePool2D
 from trivet.ops.quantize import Dequantize, Quantize, Requantize
+from trivet.ops.reduce import Mean
 from trivet.ops.resize import ResizeNearest
 from trivet.ops.softmax import Softmax
 
@@ -112,6 +114,15 @@ def layers() -> dict[str, Graph]:
     table = b.graph.constant(np.arange(256)[::-1].astype(np.uint8).view(np.int8), TensorType(I8, (256,)))
     restated = b.emit(Requantize(OTHER, U8, TFLM), b.emit(LeakyRelu(0.3, OTHER, TFLM), x))
     made["tables: a given one, a leaky relu, unsigned results"] = b.finish(b.emit(Lookup(QUANT), x, table), restated)
+    for numerics in (Numerics.LITERT, Numerics.LITERT_U8, Numerics.ONNX):
+        b = Builder(15)
+        x = b.input(1, 5, 5, 3)
+        y = b.emit(Conv2D(out=OTHER, numerics=numerics), x, b.weight(4, 2, 2, 3))
+        pooled = b.emit(AveragePool2D((2, 2), (2, 2), same, False, FULL, OTHER, numerics), y)
+        total = b.emit(Mean((1, 2), False, QUANT, numerics), pooled)
+        made[f"arithmetic of {numerics.value}"] = b.finish(
+            pooled, b.emit(Dense(FULL, QUANT, numerics), total, b.weight(3, 4))
+        )
     return made
 
 

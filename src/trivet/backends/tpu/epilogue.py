@@ -15,15 +15,21 @@ from trivet.backends.tpu.ir import (
     Program,
     Relu,
     Rescale,
+    Round,
+    Rounding,
     Scale,
     Step,
     Table,
 )
 from trivet.backends.tpu.memory import Memory
-from trivet.core.fixedpoint import multiply_by_quantized_multiplier
+from trivet.core.fixedpoint import multiply_by_quantized_multiplier, round_half_away
 from trivet.errors import MayOverflow
 
 INT32 = np.iinfo(np.int32)
+
+
+ROUND_LIMIT = 1 << 30
+"""Where the results of a rounding step saturate, so that an offset cannot leave int32."""
 
 
 class MachineTrap(MayOverflow):
@@ -67,11 +73,8 @@ class Epilogue:
                 return within_int32(v + self._lanes(at, column, v), "a sum with the bias")
             case Relu():
                 return np.maximum(v, 0)
-            case Rescale(at):
-                multipliers, shifts = self._lanes(at, column, v), self._lanes(at + self._columns, column, v)
-                return multiply_by_quantized_multiplier(v, multipliers, shifts)
-            case Scale():
-                return scaled(v, step)
+            case Rescale() | Round() | Scale():
+                return self._to_scale(step, v, column)
             case Offset(value):
                 return within_int32(v + value, "a sum with an offset")
             case Clamp(lo, hi):
@@ -83,6 +86,24 @@ class Epilogue:
                 return self._from_table(at, v)
             case Join():
                 return self._join(step, v, row, column)
+
+    def _to_scale(self, step: Rescale | Round | Scale, v: Ints, column: int) -> Ints:
+        match step:
+            case Rescale(at):
+                multipliers, shifts = self._lanes(at, column, v), self._lanes(at + self._columns, column, v)
+                return multiply_by_quantized_multiplier(v, multipliers, shifts)
+            case Round():
+                return self._round(step, v, column)
+            case Scale():
+                return scaled(v, step)
+
+    @np.errstate(all="ignore")
+    def _round(self, step: Round, v: Ints, column: int) -> Ints:
+        at = step.at + 2 * column
+        factors = self._parameters[at : at + 2 * v.shape[1]].astype("<i4").view("<f8")
+        products = (v.astype(np.float64) / step.divisor) * factors
+        rounded = np.rint(products) if step.rounding is Rounding.EVEN else round_half_away(products)
+        return np.clip(rounded, -ROUND_LIMIT, ROUND_LIMIT).astype(np.int64)
 
     def _lanes(self, at: int, column: int, v: Ints) -> Ints:
         """One parameter for each column of `v`."""

@@ -150,6 +150,22 @@ class Scale:
     shift: int
 
 
+class Rounding(IntEnum):
+    """Where halves go."""
+
+    AWAY = 0
+    EVEN = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """v = (v / divisor) * d in float64, rounded to an integer; d is the double in P[at + 2n], P[at + 2n + 1]."""
+
+    at: int
+    divisor: int
+    rounding: Rounding
+
+
 @dataclass(frozen=True, slots=True)
 class Offset:
     """v = v + value."""
@@ -189,7 +205,7 @@ class Join:
     scale: Scale | None = None
 
 
-Step = Bias | Relu | Rescale | Scale | Offset | Clamp | Divide | Table | Join
+Step = Bias | Relu | Rescale | Round | Scale | Offset | Clamp | Divide | Table | Join
 
 
 class Load(IntEnum):
@@ -261,13 +277,6 @@ class SoftmaxLayer:
     @property
     def columns(self) -> int:
         return self.a.columns
-
-
-class Rounding(IntEnum):
-    """Where halves go."""
-
-    AWAY = 0
-    EVEN = 1
 
 
 @dataclass(frozen=True, slots=True)

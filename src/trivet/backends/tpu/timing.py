@@ -264,5 +264,5 @@ def parameter_words(layer: Layer) -> int:
         return 256
     if not isinstance(layer, ArrayLayer | VectorLayer):
         return 0
-    words = {"Bias": layer.columns, "Rescale": 2 * layer.columns, "Table": 256}
+    words = {"Bias": layer.columns, "Rescale": 2 * layer.columns, "Round": 2 * layer.columns, "Table": 256}
     return sum(words.get(type(step).__name__, 0) for step in layer.epilogue)

@@ -39,6 +39,7 @@ from trivet.backends.tpu.ir import (
     Program,
     QuantizeLayer,
     Rescale,
+    Round,
     ScalarLayer,
     Scale,
     SoftmaxLayer,
@@ -264,14 +265,10 @@ class _Verifier:
         match step:
             case Bias(at):
                 self.words(at, layer.columns)
-            case Rescale(at):
-                self.words(at, 2 * layer.columns)
-                shifts = self.program.parameters[at + layer.columns : at + 2 * layer.columns]
-                self.require(bool(np.all((shifts >= -31) & (shifts <= 31))), "a shift beyond 31")
             case Table(at):
                 self.words(at, 256)
-            case Scale():
-                self.scale(step)
+            case Rescale() | Round() | Scale():
+                self.to_scale(step, layer.columns)
             case Offset(value):
                 self.require(INT32.min <= value <= INT32.max, "an offset beyond int32")
             case Clamp(lo, hi):
@@ -284,13 +281,24 @@ class _Verifier:
                 self.require(same, "a joined operand of another size")
                 self.require(INT32.min <= offset <= INT32.max, "an offset beyond int32")
                 if scale is not None:
-                    self.scale(scale)
+                    self.to_scale(scale, layer.columns)
             case _:
                 pass
 
-    def scale(self, scale: Scale) -> None:
-        self.require(0 <= scale.left <= 31 and -31 <= scale.shift <= 31, "a shift beyond 31")
-        self.require(0 <= scale.multiplier <= INT32.max, "a multiplier beyond int32")
+    def to_scale(self, step: Rescale | Round | Scale, columns: int) -> None:
+        match step:
+            case Rescale(at):
+                self.words(at, 2 * columns)
+                shifts = self.program.parameters[at + columns : at + 2 * columns]
+                self.require(bool(np.all((shifts >= -31) & (shifts <= 31))), "a shift beyond 31")
+            case Round(at, divisor):
+                self.words(at, 2 * columns)
+                factors = self.program.parameters[at : at + 2 * columns].astype("<i4").view("<f8")
+                self.require(bool(np.isfinite(factors).all()), "a factor that is no number")
+                self.require(1 <= divisor <= INT32.max, "a division by less than 1")
+            case Scale(left, multiplier, shift):
+                self.require(0 <= left <= 31 and -31 <= shift <= 31, "a shift beyond 31")
+                self.require(0 <= multiplier <= INT32.max, "a multiplier beyond int32")
 
     def array(self, layer: ArrayLayer) -> None:
         for view in (layer.a, layer.b):

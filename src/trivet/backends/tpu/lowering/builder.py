@@ -94,6 +94,10 @@ class Builder:
         self._parameters.extend(int(word) for word in words)
         return at
 
+    def doubles(self, values: npt.NDArray[np.float64]) -> int:
+        """The address of new float64 numbers, two words each, the lower one first."""
+        return self.parameters(values.astype("<f8").view("<i4"))
+
     def tile(self, data: npt.NDArray[np.int8]) -> int:
         """The index of a new weight tile [N, N]."""
         self._tiles.append(data)

@@ -6,11 +6,26 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import groupby
 
-from trivet.backends.tpu.ir import Clamp, Divide, Offset, Reduce, Scale, Step, Target, VectorLayer, View
+import numpy as np
+
+from trivet.backends.tpu.ir import (
+    Clamp,
+    Divide,
+    Offset,
+    Reduce,
+    Round,
+    Rounding,
+    Scale,
+    Step,
+    Target,
+    VectorLayer,
+    View,
+)
 from trivet.backends.tpu.limits import check_shifts, refuse_unless
 from trivet.backends.tpu.lowering.builder import LOWERINGS, Builder, Lower
 from trivet.core.dtype import I8
 from trivet.core.numerics import Numerics
+from trivet.core.quant import Quant
 from trivet.core.record import dataclass
 from trivet.ir.graph import Node
 from trivet.ops.pool import AveragePool2D, MaxPool2D
@@ -51,7 +66,6 @@ def lower_average_pool(node: Node) -> Lower:
     op = node.op
     assert isinstance(op, AveragePool2D)
     refuse_unless(node.inputs[0].type.dtype is I8, node, "it is computed on int8 alone")
-    refuse_unless(op.numerics is not Numerics.ONNX, node, "the contract 'onnx' divides in floating point")
     return partial(_emit_average_pool, node)
 
 
@@ -59,9 +73,8 @@ def _emit_average_pool(node: Node, builder: Builder) -> None:
     """One layer for every region of windows with one count of taps: the inside, and the borders that padding cuts."""
     op, x = node.op, node.inputs[0].type
     assert isinstance(op, AveragePool2D) and x.quant is not None
-    limits = clamp_limits(I8, op.clamp)
     pads = (op.pads[0][0], op.pads[1][0])
-    fill = x.quant.zero_point if op.count_include_pad else 0
+    fill = x.quant.zero_point if op.count_include_pad or op.numerics is Numerics.ONNX else 0
     view = _windows(builder, node, op.kernel, op.stride, (1, 1), pads, fill)
     out = builder.define(node.output)
     (rows, columns), channels = view.out, view.channels
@@ -81,14 +94,33 @@ def _emit_average_pool(node: Node, builder: Builder) -> None:
             (pads[0] - y.start * op.stride[0], pads[1] - x_run.start * op.stride[1]),
             fill,
         )
-        count = y.taps * x_run.taps
-        raised = 128 * count if op.numerics is Numerics.LITERT_U8 else 0
-        steps: list[Step] = [Divide(count), Clamp(limits.lo, limits.hi)]
-        if raised:
-            steps = [Offset(raised), Divide(count), Offset(-128), Clamp(limits.lo, limits.hi)]
+        steps = _average_steps(builder, node, y.taps * x_run.taps)
         first = ((image * rows + y.start) * columns + x_run.start) * channels
         target = Target(out, first, channels, x_run.size, columns * channels)
-        builder.add(VectorLayer(f"{name}.{number}" if number else name, region, Reduce.SUM, tuple(steps), target))
+        builder.add(VectorLayer(f"{name}.{number}" if number else name, region, Reduce.SUM, steps, target))
+
+
+def _average_steps(builder: Builder, node: Node, count: int) -> tuple[Step, ...]:
+    """From the sum of stored values, or padding, of a whole window to the mean of `count` of them."""
+    op, x = node.op, node.inputs[0].type
+    assert isinstance(op, AveragePool2D) and op.out is not None and x.quant is not None
+    limits = clamp_limits(I8, op.clamp)
+    clamp = Clamp(limits.lo, limits.hi)
+    if op.numerics is Numerics.ONNX:
+        all_taps = op.kernel[0] * op.kernel[1]
+        return (*_float_mean(builder, node, op.out, all_taps, count), clamp)
+    if op.numerics is Numerics.LITERT_U8:
+        return Offset(128 * count), Divide(count), Offset(-128), clamp
+    return Divide(count), clamp
+
+
+def _float_mean(builder: Builder, node: Node, out: Quant, summed: int, count: int) -> tuple[Step, ...]:
+    """ONNX: the mean of `count` of the `summed` stored values in float64, to the output's scale, halves to even."""
+    x = node.inputs[0].type
+    assert x.quant is not None
+    ratios = np.full(x.shape[-1], x.quant.scale / out.scale)
+    rounded = Round(builder.doubles(ratios), count, Rounding.EVEN)
+    return Offset(-x.quant.zero_point * summed), rounded, Offset(out.zero_point)
 
 
 def _regions(view: View, op: AveragePool2D) -> Iterator[tuple[int, Run, Run]]:
@@ -119,10 +151,10 @@ def lower_mean(node: Node) -> Lower:
     op, x = node.op, node.inputs[0].type
     assert isinstance(op, Mean)
     refuse_unless(x.dtype is I8 and op.out is not None, node, "it is computed on quantized int8 alone")
-    refuse_unless(op.numerics is not Numerics.ONNX, node, "the contract 'onnx' divides in floating point")
     spatial = (x.rank == 4 and op.axes in ((1, 2), (1,), (2,))) or (x.rank == 3 and op.axes == (1,))
     refuse_unless(spatial, node, f"axes {op.axes} of {x} are no spatial ones")
-    check_shifts(node, (op.multiplier(x).shift,))
+    if op.numerics is not Numerics.ONNX:
+        check_shifts(node, (op.multiplier(x).shift,))
     return partial(_emit_mean, node)
 
 
@@ -134,13 +166,14 @@ def _emit_mean(node: Node, builder: Builder) -> None:
     out = (height // kernel[0], width // kernel[1])
     steps = (height * width * channels, width * channels, channels, 1)
     view = View(builder.buffer(node.inputs[0]), 0, steps, n, (height, width), channels, out, kernel, kernel)
-    multiplier = op.multiplier(x)
-    epilogue = (
-        Offset(-x.quant.zero_point * op.count(x)),
-        Scale(0, multiplier.mantissa, multiplier.shift),
-        Offset(op.out.zero_point),
-        Clamp(I8.min, I8.max),
-    )
+    count = op.count(x)
+    if op.numerics is Numerics.ONNX:
+        steps_to_mean = _float_mean(builder, node, op.out, count, count)
+    else:
+        multiplier = op.multiplier(x)
+        scale = Scale(0, multiplier.mantissa, multiplier.shift)
+        steps_to_mean = (Offset(-x.quant.zero_point * count), scale, Offset(op.out.zero_point))
+    epilogue = (*steps_to_mean, Clamp(I8.min, I8.max))
     target = Target.matrix(builder.define(node.output), view.rows, view.channels)
     builder.add(VectorLayer(node.output.name or "mean", view, Reduce.SUM, epilogue, target))
 

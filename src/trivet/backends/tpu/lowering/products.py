@@ -23,6 +23,8 @@ from trivet.backends.tpu.ir import (
     Reduce,
     Relu,
     Rescale,
+    Round,
+    Rounding,
     Step,
     Target,
     VectorLayer,
@@ -122,8 +124,8 @@ def _narrow(builder: Builder, value: Value, columns: int) -> View:
 
 @LOWERINGS.kernel(Dense)
 def lower_dense(node: Node) -> Lower:
-    """[..., K] rows; the contract must rescale by Q0.31 multipliers."""
-    _check_quantized(node, (Numerics.TFLM,))
+    """[..., K] rows."""
+    _check_quantized(node)
     return partial(_emit_dense, node)
 
 
@@ -136,7 +138,7 @@ def _emit_dense(node: Node, builder: Builder) -> None:
 @LOWERINGS.kernel(Conv2D)
 def lower_conv(node: Node) -> Lower:
     """Windows through an im2col view; groups are blocks of the weight matrix."""
-    _check_quantized(node, (Numerics.TFLM, Numerics.LITERT, Numerics.LITERT_U8))
+    _check_quantized(node)
     return partial(_emit_conv, node)
 
 
@@ -160,7 +162,7 @@ def _emit_conv(node: Node, builder: Builder) -> None:
 @LOWERINGS.kernel(DepthwiseConv2D)
 def lower_depthwise(node: Node) -> Lower:
     """Blocks of channels: each tap is a diagonal tile."""
-    _check_quantized(node, (Numerics.TFLM, Numerics.LITERT, Numerics.LITERT_U8))
+    _check_quantized(node)
     return partial(_emit_depthwise, node)
 
 
@@ -228,16 +230,10 @@ def _windows(
     )
 
 
-def _check_quantized(node: Node, contracts: Sequence[Numerics]) -> None:
+def _check_quantized(node: Node) -> None:
     op, x = node.op, node.inputs[0]
     assert isinstance(op, Dense | Conv2D | DepthwiseConv2D)
     refuse_unless(x.type.dtype is I8, node, f"it computes on {x.type.dtype.name}: the array multiplies int8 values")
-    refuse_unless(
-        op.numerics in contracts,
-        node,
-        f"the contract '{op.numerics.value if op.numerics else None}' rescales in floating point: the epilogue "
-        "multiplies by Q0.31 integers",
-    )
     refuse_unless(all(value.is_constant for value in node.inputs[1:]), node, "its weights and bias must be constants")
     assert x.type.quant is not None
     check_shifts(node, quantize_multipliers(op.scales(node.input_types))[1].tolist())
@@ -271,14 +267,26 @@ def requantize(builder: Builder, node: Node) -> list[Step]:
     """The epilogue of a quantized product."""
     op = node.op
     assert isinstance(op, Dense | Conv2D | DepthwiseConv2D) and op.out is not None
-    mantissas, shifts = quantize_multipliers(op.scales(node.input_types))
     limits = clamp_limits(I8, op.clamp)
     return [
         Bias(builder.parameters(_folded_bias(node))),
-        Rescale(builder.parameters([*mantissas, *shifts])),
+        _to_output_scale(builder, node),
         Offset(op.out.zero_point),
         Clamp(limits.lo, limits.hi),
     ]
+
+
+def _to_output_scale(builder: Builder, node: Node) -> Step:
+    """As the contract does it: by Q0.31 multipliers; in ONNX and in LiteRT's dense layers by float64 ones."""
+    op = node.op
+    assert isinstance(op, Dense | Conv2D | DepthwiseConv2D) and op.numerics is not None
+    scales = op.scales(node.input_types)
+    if op.numerics is Numerics.ONNX:
+        return Round(builder.doubles(scales), 1, Rounding.EVEN)
+    if isinstance(op, Dense) and op.numerics.is_litert:
+        return Round(builder.doubles(scales), 1, Rounding.AWAY)
+    mantissas, shifts = quantize_multipliers(scales)
+    return Rescale(builder.parameters([*mantissas, *shifts]))
 
 
 def emit_product(builder: Builder, node: Node, view: View, product: Product, epilogue: list[Step] | None) -> None:
