@@ -236,6 +236,16 @@ class Machine:
                 y = -128 if power < 0 else min(max(rounded(high(r, power), 1 << shift) - 128, -128), 127)
                 self.finish(layer, y, m, c, len(x))
 
+    def quotient(self, layer: Json) -> None:
+        view, target = layer["a"], self.schedule["buffers"][layer["target"]["buffer"]]
+        lowest, highest = {"i8": (-128, 127), "u8": (0, 255)}[target["dtype"]]
+        for m in range(self.rows(view)):
+            x = [self.element(view, m, c) for c in range(self.columns(view))]
+            e = [self.p[layer["table"] + 255 + value - max(x)] for value in x]
+            for c, power in enumerate(e):
+                y = round((power / sum(e)) / layer["scale"]) + layer["zero_point"]
+                self.finish(layer, min(max(y, lowest), highest), m, c, len(x))
+
     def quantize(self, layer: Json) -> None:
         view, target = layer["a"], self.schedule["buffers"][layer["target"]["buffer"]]
         lowest, highest = {"i8": (-128, 127), "u8": (0, 255)}[target["dtype"]]
@@ -292,7 +302,7 @@ class Machine:
                 last = max(last, lanes + e)
             else:
                 rows, columns = self.rows(layer["a"]), self.columns(layer["a"])
-                each = 3 * columns + 32 if layer["kind"] == "softmax" else columns
+                each = 3 * columns + 32 if layer["kind"] in ("softmax", "quotient") else columns
                 port = max(port, ready, lanes) + rows * each
                 lanes = port + 1
                 last = max(last, lanes)

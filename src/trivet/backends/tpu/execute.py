@@ -22,12 +22,13 @@ from trivet.backends.tpu.ir import (
     N,
     Program,
     QuantizeLayer,
+    QuotientLayer,
     Reduce,
     SoftmaxLayer,
     VectorLayer,
 )
 from trivet.backends.tpu.memory import Memory
-from trivet.backends.tpu.scalar import dequantized, quantized, softmax
+from trivet.backends.tpu.scalar import dequantized, quantized, quotients, softmax
 from trivet.errors import InvalidModel
 from trivet.ir.op import Array
 
@@ -87,7 +88,7 @@ def _run_layer(program: Program, memory: Memory, layer: Layer) -> None:
             _ArrayRun(program, memory, layer).run()
         case VectorLayer():
             _run_vector(program, memory, layer)
-        case SoftmaxLayer():
+        case SoftmaxLayer() | QuotientLayer():
             _run_softmax(program, memory, layer)
         case QuantizeLayer():
             x = memory.gather(layer.a, slice(None), slice(None))
@@ -96,12 +97,16 @@ def _run_layer(program: Program, memory: Memory, layer: Layer) -> None:
             memory.put(layer.target, dequantized(memory.gather(layer.a, slice(None), slice(None)), layer))
 
 
-def _run_softmax(program: Program, memory: Memory, layer: SoftmaxLayer) -> None:
+def _run_softmax(program: Program, memory: Memory, layer: SoftmaxLayer | QuotientLayer) -> None:
     powers = program.parameters[layer.table : layer.table + 256].astype(np.int64)
     block = max(1, BLOCK_ELEMENTS // layer.columns)
     for row in range(0, layer.a.rows, block):
-        x = memory.gather(layer.a, slice(row, row + block), slice(None))
-        _store(memory, layer, row, 0, softmax(x.astype(np.int64), powers))
+        x = memory.gather(layer.a, slice(row, row + block), slice(None)).astype(np.int64)
+        if isinstance(layer, SoftmaxLayer):
+            y = softmax(x, powers)
+        else:
+            y = quotients(x, powers, layer, program.buffers[layer.target.buffer].dtype)
+        _store(memory, layer, row, 0, y)
 
 
 def _store(memory: Memory, layer: Layer, row: int, column: int, values: Ints) -> None:

@@ -280,6 +280,23 @@ class SoftmaxLayer:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotientLayer:
+    """The scalar unit: softmax of each row of A as ONNX rounds it, in float64; P[table ...] are 256 exponentials."""
+
+    name: str
+    a: View
+    table: int
+    scale: float
+    zero_point: int
+    target: Target
+    after: int = -1
+
+    @property
+    def columns(self) -> int:
+        return self.a.columns
+
+
+@dataclass(frozen=True, slots=True)
 class QuantizeLayer:
     """The scalar unit: float32 elements of A to stored integers, round(x / scale) + zero_point."""
 
@@ -312,9 +329,9 @@ class DequantizeLayer:
         return self.a.columns
 
 
-ScalarLayer = SoftmaxLayer | QuantizeLayer | DequantizeLayer
+ScalarLayer = SoftmaxLayer | QuotientLayer | QuantizeLayer | DequantizeLayer
 
-Layer = ArrayLayer | VectorLayer | SoftmaxLayer | QuantizeLayer | DequantizeLayer
+Layer = ArrayLayer | VectorLayer | SoftmaxLayer | QuotientLayer | QuantizeLayer | DequantizeLayer
 
 
 @dataclass(frozen=True, slots=True)

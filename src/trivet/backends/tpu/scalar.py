@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trivet.backends.tpu.ir import DequantizeLayer, Ints, QuantizeLayer, Rounding
+from trivet.backends.tpu.ir import DequantizeLayer, Ints, QuantizeLayer, QuotientLayer, Rounding
 from trivet.core.dtype import DType
 from trivet.core.fixedpoint import count_leading_zeros, one_over_one_plus, rdbp, round_half_away, srdhm, wrap32
 from trivet.ir.op import Array
@@ -23,6 +23,18 @@ def softmax(x: Ints, powers: Ints) -> Ints:
     reciprocal = one_over_one_plus(wrap32((total << zeros) - (1 << 31)))
     scaled = rdbp(srdhm(reciprocal, power), np.clip(35 - zeros, 0, 31)) - 128
     return np.where(counts, np.clip(scaled, -128, 127), -128)
+
+
+def quotients(x: Ints, powers: Ints, layer: QuotientLayer, dtype: DType) -> Ints:
+    """Rows [M, C] of int8 values to their share of the row's exponentials, in float64, halves to even.
+
+    `powers[d + 255]` is the exponential for the distance d from the row's largest element, which has a positive one.
+    """
+    power = powers[x - x.max(axis=1, keepdims=True) + 255]
+    real = power / power.sum(axis=1, keepdims=True)
+    moved = np.rint(real / layer.scale) + layer.zero_point
+    clipped: Ints = np.clip(moved, dtype.min, dtype.max).astype(np.int64)
+    return clipped
 
 
 def quantized(x: Array, layer: QuantizeLayer, dtype: DType) -> Ints:

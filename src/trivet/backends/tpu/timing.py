@@ -21,6 +21,7 @@ from trivet.backends.tpu.ir import (
     Load,
     Program,
     QuantizeLayer,
+    QuotientLayer,
     ScalarLayer,
     SoftmaxLayer,
     VectorLayer,
@@ -200,6 +201,8 @@ def kind_of(layer: Layer) -> str:
             return "vector"
         case SoftmaxLayer():
             return "softmax"
+        case QuotientLayer():
+            return "quotient"
         case QuantizeLayer():
             return "quantize"
         case DequantizeLayer():
@@ -219,7 +222,7 @@ def vector_reads(layer: VectorLayer, machine: Machine) -> int:
 
 def scalar_cycles(layer: ScalarLayer) -> int:
     """The scalar unit takes one element a cycle, and walks each row of a softmax three times: maximum, sum, result."""
-    if isinstance(layer, SoftmaxLayer):
+    if isinstance(layer, SoftmaxLayer | QuotientLayer):
         return layer.a.rows * (3 * layer.columns + SOFTMAX_FIXED)
     return layer.a.rows * layer.columns
 
@@ -252,7 +255,7 @@ def _describe(report: LayerTime, layer: Layer, program: Program) -> None:
             )
         case _:
             bounds, depth = {"scalar unit": scalar_cycles(layer)}, 1
-            walks = 3 if isinstance(layer, SoftmaxLayer) else 1
+            walks = 3 if isinstance(layer, SoftmaxLayer | QuotientLayer) else 1
             report.activation_read_bytes = walks * layer.a.rows * layer.a.columns * width[layer.a]
     report.bound = max(bounds, key=lambda name: bounds[name])
     report.roofline = bounds[report.bound] + depth
@@ -260,7 +263,7 @@ def _describe(report: LayerTime, layer: Layer, program: Program) -> None:
 
 def parameter_words(layer: Layer) -> int:
     """Words of the parameter memory that a layer reads once."""
-    if isinstance(layer, SoftmaxLayer):
+    if isinstance(layer, SoftmaxLayer | QuotientLayer):
         return 256
     if not isinstance(layer, ArrayLayer | VectorLayer):
         return 0

@@ -38,6 +38,7 @@ from trivet.backends.tpu.ir import (
     Port,
     Program,
     QuantizeLayer,
+    QuotientLayer,
     Rescale,
     Round,
     ScalarLayer,
@@ -191,11 +192,15 @@ class _Verifier:
 
     def scalar(self, layer: ScalarLayer) -> None:
         self.read(layer.a.rows * layer.a.columns)
-        if isinstance(layer, SoftmaxLayer):
+        if isinstance(layer, SoftmaxLayer | QuotientLayer):
             self.require(self.known(layer.a.buffer).dtype is I8, "softmax of another type than i8")
             self.words(layer.table, 256)
             self.require(layer.a.columns < MAX_SOFTMAX, f"softmax of {MAX_SOFTMAX} columns or more")
+        if isinstance(layer, SoftmaxLayer):
             return
+        if isinstance(layer, QuotientLayer):
+            powers = self.program.parameters[layer.table : layer.table + 256]
+            self.require(bool((powers >= 0).all() and powers[255] > 0), "exponentials that are none")
         self.require(0 < layer.scale < 1e38, "a scale that is no positive float32")
         self.require(INT32.min <= layer.zero_point <= INT32.max, "a zero point that is no int32")
 

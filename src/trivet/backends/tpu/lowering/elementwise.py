@@ -11,6 +11,7 @@ from trivet.backends.tpu.ir import (
     Join,
     Offset,
     Operation,
+    QuotientLayer,
     Reduce,
     Scale,
     SoftmaxLayer,
@@ -46,7 +47,7 @@ from trivet.ops.activation import Clamp as ClampOp
 from trivet.ops.elementwise import Add, Mul, Sub
 from trivet.ops.products import clamp_limits
 from trivet.ops.quantize import Requantize
-from trivet.ops.softmax import Softmax
+from trivet.ops.softmax import Softmax, powers8
 from trivet.ops.stored import scale_ratio
 from trivet.ops.tflite_elementwise import scale_of, sum_multiplier, term_multiplier
 from trivet.ops.tflite_softmax import power_table
@@ -187,7 +188,6 @@ def lower_softmax(node: Node) -> Lower:
     op, x = node.op, node.inputs[0].type
     assert isinstance(op, Softmax)
     refuse_unless(x.dtype is I8 and node.output.type.dtype is I8, node, "the scalar unit computes it on int8 alone")
-    refuse_unless(op.numerics is not Numerics.ONNX, node, "the contract 'onnx' computes it in floating point")
     refuse_unless(op.axis == x.rank - 1, node, "the scalar unit computes it over the last axis alone")
     refuse_unless(x.shape[-1] < SOFTMAX_COLUMNS, node, f"the scalar unit takes less than {SOFTMAX_COLUMNS} columns")
     return partial(_emit_softmax, node)
@@ -196,7 +196,12 @@ def lower_softmax(node: Node) -> Lower:
 def _emit_softmax(node: Node, builder: Builder) -> None:
     op, x = node.op, node.inputs[0]
     assert isinstance(op, Softmax)
-    view = builder.matrix(x, x.type.shape[-1])
-    table = builder.parameters(power_table(scale_of(x.type), op.beta))
+    view, name = builder.matrix(x, x.type.shape[-1]), node.output.name or "softmax"
     target = Target.matrix(builder.define(node.output), view.rows, view.columns)
-    builder.add(SoftmaxLayer(node.output.name or "softmax", view, table, target))
+    if op.numerics is Numerics.ONNX:
+        assert op.out is not None
+        table = builder.parameters(powers8(scale_of(x.type), op.beta))
+        builder.add(QuotientLayer(name, view, table, op.out.scale, op.out.zero_point, target))
+    else:
+        table = builder.parameters(power_table(scale_of(x.type), op.beta))
+        builder.add(SoftmaxLayer(name, view, table, target))
