@@ -64,7 +64,7 @@ def test_the_list_round_trips_and_follows_its_schema() -> None:
         ('"isa": "base"', '"isa": "vector"', 'expected "base" or "extended"'),
         ('"grid": ', '"grid": 4000', "expected an integer from 1 to 1024"),
         ('"block": 16', '"block": 1000', "more than the machine's 1024 threads"),
-        ('"shared_words": ', '"shared_words": 99999', "expected an integer from 0 to"),
+        ('[], "shared_words": ', '[], "shared_words": 99999', "expected an integer from 0 to"),
         ('"arguments": []', '"arguments": [1, 2, 3, 4, 5, 6]', "at most 5"),
         ('"name": "x", "address": ', '"name": "x", "address": 9', "point outside memory"),
         ('"name": "x", "address": ', '"name": "x", "address": -', "expected an integer from 0"),

@@ -8,8 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from trivet.backends.gpu.artifact import EmittedProgram, emit
-from trivet.backends.gpu.emit import compile_kernel, estimated_cycles
-from trivet.backends.gpu.ir import Kernel
+from trivet.backends.gpu.emit import compile_kernel, estimated_cycles, estimated_instructions
 from trivet.backends.gpu.machine import Machine
 from trivet.backends.gpu.passes.coarsen import Coarsen
 from trivet.backends.gpu.passes.fold import Fold
@@ -26,10 +25,13 @@ from trivet.passes.stages import StageManager
 
 LOWER, KEEP, EMIT = "lower-to-kernel", "keep-cheapest", "regalloc-emit"
 
+MOVING: tuple[KernelPass, ...] = (Licm(), StrengthReduce())
+"""What makes loops cheap; where all of them are unrolled anyway, code may be better without."""
+
 LEVELS: tuple[tuple[KernelPass, ...], ...] = (
     (),
-    (Licm(), StrengthReduce(), KernelDce()),
-    (Licm(), StrengthReduce(), SharedTile(), Coarsen(), Unroll(), Fold(), KernelDce(), Sink()),
+    (*MOVING, KernelDce()),
+    (*MOVING, SharedTile(), Coarsen(), Unroll(), Fold(), KernelDce(), Sink()),
 )
 """The kernel passes of each level, in order."""
 
@@ -42,10 +44,11 @@ def compile_graph(graph: Graph, machine: Machine, level: int, stages: StageManag
     Raises: CompileError, PassVerifyError.
     """
     lowered = stages.lower(LOWER, lambda: lower(graph, machine))
-    earlier = [lowered] + [_run(lowered, passes, machine, stages) for passes in LEVELS[1:level]]
+    lower_levels = [lowered] + [_run(lowered, passes, machine, stages) for passes in LEVELS[1:level]]
+    others = [_run(lowered, LEVELS[level][len(MOVING) :], machine, stages)] if level > 1 else []
     program = _run(lowered, LEVELS[level], machine, stages, True)
     if level:
-        program = stages.rewrite(KEEP, program, lambda p, fired: _cheapest(p, earlier, machine, fired))
+        program = stages.rewrite(KEEP, program, lambda p, fired: _cheapest(p, lower_levels, others, machine, fired))
     return stages.lower(EMIT, lambda: _emit(program, graph, machine), program)
 
 
@@ -68,20 +71,26 @@ def _apply(
 
 
 def _cheapest(
-    program: KernelProgram, earlier: Sequence[KernelProgram], machine: Machine, fired: Counter[str]
+    program: KernelProgram,
+    lower_levels: Sequence[KernelProgram],
+    others: Sequence[KernelProgram],
+    machine: Machine,
+    fired: Counter[str],
 ) -> KernelProgram | None:
-    """Each kernel in the form that costs the fewest cycles, the last one if there are several."""
+    """Each kernel in the form that costs the fewest cycles, its own if there are several.
+
+    `others` are in the running only where they execute no more instructions.
+    """
     kernels = []
     for index, kernel in enumerate(program.kernels):
-        forms = [kernel, *(form.kernels[index] for form in reversed(earlier))]
-        best = min(forms, key=lambda form: _cycles(form, machine))
+        most = estimated_instructions(compile_kernel(kernel, machine))
+        forms = [kernel, *(form.kernels[index] for form in reversed(lower_levels))]
+        made = [(form, compile_kernel(form, machine)) for form in (*forms, *(o.kernels[index] for o in others))]
+        fit = [pair for pair in made if pair[0] in forms or estimated_instructions(pair[1]) <= most]
+        best = min(fit, key=lambda pair: estimated_cycles(pair[1], machine.model))[0]
         fired["kept"] += best is not kernel
         kernels.append(best)
     return replace(program, kernels=tuple(kernels)) if fired["kept"] else None
-
-
-def _cycles(kernel: Kernel, machine: Machine) -> int:
-    return estimated_cycles(compile_kernel(kernel, machine), machine.model)
 
 
 def _emit(program: KernelProgram, graph: Graph, machine: Machine) -> EmittedProgram:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 
 from trivet.backends.gpu.emit import compile_kernel, estimated_cycles, estimated_instructions, estimated_loads
 from trivet.backends.gpu.ir import Kernel
@@ -28,6 +29,7 @@ class Outlook:
 HOPELESS = Outlook(float("inf"), float("inf"), float("inf"), 0)
 
 
+@lru_cache(maxsize=256)
 def outlook(kernel: Kernel, machine: Machine) -> Outlook:
     """After unrolling, folding and dead code; hopeless where registers or shared memory are too small."""
     ignored: Counter[str] = Counter()

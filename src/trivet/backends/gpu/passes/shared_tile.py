@@ -30,11 +30,12 @@ from trivet.backends.gpu.ir_rewrite import Names, with_bodies
 from trivet.backends.gpu.ir_verify import thread_dependent
 from trivet.backends.gpu.isa import Opcode
 from trivet.backends.gpu.machine import Machine
+from trivet.backends.gpu.passes.coarsen import Coarsen
 from trivet.backends.gpu.passes.outlook import outlook
 from trivet.backends.gpu.passes.several_rows import of_several_blocks
 from trivet.core.record import dataclass
 
-MOST_ROWS = 8
+MOST_ROWS = 4
 """Each row of a block needs a register for its sum."""
 
 LOADS_KEPT = 4
@@ -46,15 +47,15 @@ class SharedTile:
     """for p to end { a = load [p] }  -->  shared[tid] = load [p + tid]; barrier; for q = 0 to n { a = load shared [q] }
 
     where p is the same for all threads of a block. A block takes several rows, so that what its threads read apart is
-    loaded once for all of them. Done where the cycle model gains by it once the code is unrolled, where no more
-    instructions are executed, and where at most a quarter of the loads is left.
+    loaded once for all of them. Done where the cycle model gains by it, once the code is unrolled, more than by
+    `coarsen`; where no more instructions are executed; and where at most a quarter of the loads is left.
     """
 
     name: str = "shared-tile"
 
     def run(self, kernel: Kernel, machine: Machine, fired: Counter[str]) -> Kernel:
         plain = outlook(kernel, machine)
-        best, least = kernel, plain
+        best, least = kernel, outlook(Coarsen().run(kernel, machine, Counter()), machine)
         for form in _forms(kernel, machine):
             made = outlook(form, machine)
             saves = made.loads * LOADS_KEPT <= plain.loads and made.instructions <= plain.instructions
