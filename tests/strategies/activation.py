@@ -99,7 +99,7 @@ def with_alpha(kind: Callable[..., Op]) -> SearchStrategy[Instance]:
 
 
 FLOAT_FUNCTIONS = (
-    a.Log, a.Sqrt, a.Neg, a.Reciprocal, a.Erf, a.Floor, a.Ceil, a.Round, a.Sin, a.Cos, a.Softplus,
+    a.Log, a.Sqrt, a.Neg, a.Reciprocal, a.Erf, a.Floor, a.Ceil, a.Round, a.Sin, a.Cos, a.Atan, a.Softplus,
 )  # fmt: skip
 
 STRATEGIES: dict[type[Op], SearchStrategy[Instance]] = {

@@ -5,11 +5,13 @@ from __future__ import annotations
 from trivet.ir.op import Op
 from trivet.ops import (
     activation,
+    bits,
     border,
     conv,
     dense_rows,
     dynamic,
     elementwise,
+    indexing,
     matmul,
     movement,
     pool,
@@ -82,6 +84,7 @@ ALL_OPS: tuple[type[Op], ...] = (
     activation.Round,
     activation.Sin,
     activation.Cos,
+    activation.Atan,
     activation.Lookup,
     softmax.Softmax,
     softmax.LogSoftmax,
@@ -108,6 +111,9 @@ ALL_OPS: tuple[type[Op], ...] = (
     recurrent.Rnn,
     recurrent_stored.QuantizedLstm,
     recurrent_stored.Svdf,
+    indexing.Scatter,
+    indexing.TopK,
+    bits.Bitwise,
     resize.ResizeNearest,
     resize.ResizeBilinear,
 )

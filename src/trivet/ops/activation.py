@@ -467,6 +467,17 @@ class Sin(_FloatUnary):
 
 
 @dataclass(frozen=True, slots=True)
+class Atan(_FloatUnary):
+    """Inverse tangent, in radians."""
+
+    name: ClassVar[str] = "atan"
+    reuses_input: ClassVar[bool] = True
+
+    def _real(self, x: Float32s) -> Float32s:
+        return np.arctan(x)
+
+
+@dataclass(frozen=True, slots=True)
 class Cos(_FloatUnary):
     """Cosine of radians."""
 

@@ -38,6 +38,7 @@ POINTWISE = (
     activation.Round,
     activation.Sin,
     activation.Cos,
+    activation.Atan,
     elementwise.Add,
     elementwise.Sub,
     elementwise.Mul,

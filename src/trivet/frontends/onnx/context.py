@@ -38,7 +38,7 @@ class Builder:
     graph: Graph
     opsets: Mapping[str, int]
     numerics: Numerics
-    inline: Callable[[Body, Context], list[Value]]
+    inline: Callable[[Body, Context, Mapping[str, Value]], list[Value]]
     """Converts a body in place, with the values that are visible where the operator stands."""
 
     def emit(self, op: Op, inputs: Sequence[Value], loc: Operator) -> tuple[Value, ...]:
@@ -269,8 +269,9 @@ class Context:
             quant = quant.with_axis(axis)
         return self.emit(Dequantize(), self.constant(stored.data.reshape(wanted), stored.type.dtype, quant))
 
-    def inline(self, body: Body) -> list[Value]:
-        return self.builder.inline(body, self)
+    def inline(self, body: Body, entries: Mapping[str, Value] | None = None) -> list[Value]:
+        """The results of a body that stands where this operator does, its inputs being `entries`."""
+        return self.builder.inline(body, self, entries or {})
 
 
 def _stored(value: Value) -> Value | None:

@@ -164,13 +164,13 @@ class _Import:
                 context.refuse(f"its result '{name}' is not supported")
         return results
 
-    def _inline(self, body: Body, context: Context) -> list[Value]:
-        """Convert a body that takes no inputs where its operator stands.
+    def _inline(self, body: Body, context: Context, entries: Mapping[str, Value]) -> list[Value]:
+        """Convert a body where its operator stands; `entries` are its inputs by name.
 
         Raises: Unsupported (a result could not be converted; the cause is reported on its own).
         """
         builder = context.builder
-        scope: Scope = {**context.scope, **self._constants(builder.graph, body)}
+        scope: Scope = {**context.scope, **self._constants(builder.graph, body), **entries}
         self._convert_body(builder, body, scope)
         results = [scope.get(port.name) for port in body.outputs]
         values = [value for value in results if value is not None]

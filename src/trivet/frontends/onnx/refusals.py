@@ -10,15 +10,12 @@ _DATA_SIZED = ("the size of its result depends on the data", "stop the model bef
 _SEQUENCE = ("sequences and optionals have no fixed storage", "export with tensors as inputs and outputs")
 
 _REASONS: dict[str, tuple[str, str]] = {
-    "Loop": ("loops are not converted", "unroll the loop before exporting"),
-    "Scan": ("loops are not converted", "unroll the loop before exporting"),
     "NonMaxSuppression": _DATA_SIZED,
     "Unique": _DATA_SIZED,
     "Compress": _DATA_SIZED,
     "RandomNormal": ("its result is random", "feed the numbers as an input"),
     "RandomUniform": ("its result is random", "feed the numbers as an input"),
     "Multinomial": ("its result is random", "stop the model before it and sample outside"),
-    "Einsum": ("general contractions are not converted", "write it as MatMul with Transpose and Reshape"),
 }
 
 

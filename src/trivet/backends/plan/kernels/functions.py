@@ -53,6 +53,7 @@ FAMILY = (FUNCTION_F32, PRELU_F32, PRELU_S8)
 _PLAIN: dict[type[Op], int] = {
     a.Logistic: 1, a.Tanh: 2, a.HardSwish: 3, a.Abs: 4, a.Exp: 9, a.Log: 10, a.Sqrt: 11, a.Rsqrt: 12, a.Neg: 13,
     a.Reciprocal: 14, a.Erf: 15, a.Floor: 16, a.Ceil: 17, a.Round: 18, a.Sin: 19, a.Cos: 20, a.Softplus: 21,
+    a.Atan: 23,
 }  # fmt: skip
 """Functions without parameters."""
 

@@ -11,11 +11,13 @@ from trivet.backends.table import KernelTable
 from trivet.ir.op import Op
 from trivet.ops import activation as a
 from trivet.ops import (
+    bits,
     block,
     border,
     conv,
     dense_rows,
     dynamic,
+    indexing,
     matmul,
     pool,
     quantize,
@@ -33,7 +35,7 @@ _ARITHMETIC = (e.Add, e.Sub, e.Mul, e.Div, e.SquaredDifference, e.Maximum, e.Min
 _BYTE_FUNCTIONS = (a.Clamp, a.Logistic, a.Tanh, a.HardSwish, a.Abs, a.LeakyRelu, a.Elu, a.Gelu, a.Exp, a.Rsqrt)
 _FUNCTIONS = (
     *_BYTE_FUNCTIONS, a.HardSigmoid, a.PRelu, a.Softplus, a.Log, a.Sqrt, a.Neg, a.Reciprocal, a.Erf, a.Floor, a.Ceil,
-    a.Round, a.Sin, a.Cos,
+    a.Round, a.Sin, a.Cos, a.Atan,
 )  # fmt: skip
 _REDUCTIONS = (reduce.Mean, reduce.Sum, reduce.ReduceMax, reduce.ReduceMin, reduce.ReduceProd)
 
@@ -69,6 +71,7 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
         pool.MaxPool2D,
         pool.AveragePool2D,
     ),
+    "indexing": (indexing.Scatter, indexing.TopK, bits.Bitwise, conv.Conv2D, conv.ConvTranspose2D),
     "bilinear": (resize.ResizeBilinear,),
     "recurrent_stored": (
         recurrent_stored.QuantizedLstm,

@@ -36,6 +36,7 @@ for _kind, _op in {
     "Ceil": ops.Ceil(),
     "Round": ops.Round(),
     "Sin": ops.Sin(),
+    "Atan": ops.Atan(),
     "Cos": ops.Cos(),
     "Softplus": ops.Softplus(),
     "Relu": ops.Clamp(Bounds(0.0, math.inf)),
@@ -202,3 +203,35 @@ def hyperbolic(ctx: Context) -> Value:
 def tangent(ctx: Context) -> Value:
     x = ctx.operand(0)
     return ctx.emit(Div(), ctx.emit(ops.Sin(), x), ctx.emit(ops.Cos(), x))
+
+
+@ONNX("Asin", "Acos")
+def inverse_sine(ctx: Context) -> Value:
+    """asin x = 2 atan(x / (1 + sqrt(1 - x^2))), acos x = pi/2 - asin x."""
+    x = ctx.operand(0)
+    root = _root(ctx, ctx.emit(Sub(), ctx.constant(1.0), ctx.emit(Mul(), x, x)))
+    half = ctx.emit(ops.Atan(), ctx.emit(Div(), x, ctx.emit(Add(), ctx.constant(1.0), root)))
+    sine = ctx.emit(Mul(), ctx.constant(2.0), half)
+    return sine if ctx.node.kind == "Asin" else ctx.emit(Sub(), ctx.constant(math.pi / 2), sine)
+
+
+@ONNX("Asinh", "Acosh", "Atanh")
+def inverse_hyperbolic(ctx: Context) -> Value:
+    """sign(x) log(|x| + sqrt(x^2 + 1)), log(x + sqrt(x^2 - 1)), log((1 + x) / (1 - x)) / 2."""
+    x, one = ctx.operand(0), ctx.constant(1.0)
+    square = ctx.emit(Mul(), x, x)
+    match ctx.node.kind:
+        case "Acosh":
+            return ctx.emit(ops.Log(), ctx.emit(Add(), x, _root(ctx, ctx.emit(Sub(), square, one))))
+        case "Atanh":
+            ratio = ctx.emit(Div(), ctx.emit(Add(), one, x), ctx.emit(Sub(), one, x))
+            return ctx.emit(Mul(), ctx.emit(ops.Log(), ratio), ctx.constant(0.5))
+        case _:
+            size = ctx.emit(ops.Abs(), x)
+            up = ctx.emit(ops.Log(), ctx.emit(Add(), size, _root(ctx, ctx.emit(Add(), square, one))))
+            below = ctx.emit(Less(), x, ctx.constant(0.0))
+            return ctx.emit(Where(), below, ctx.emit(ops.Neg(), up), up)
+
+
+def _root(ctx: Context, x: Value) -> Value:
+    return ctx.emit(ops.Sqrt(), x)

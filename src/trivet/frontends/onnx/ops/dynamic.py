@@ -15,7 +15,8 @@ from trivet.frontends.onnx.windows import pads2d, window
 from trivet.ir.graph import Value
 from trivet.ir.op import Array
 from trivet.ops.dynamic import DynamicQuantize, DynamicRange, IntegerConv2D
-from trivet.ops.elementwise import Add, Cast, Mul
+from trivet.ops.elementwise import Add, Cast, Mul, Sub
+from trivet.ops.matmul import MatMul
 
 ONNX = Converters()
 
@@ -30,13 +31,28 @@ def dynamic_quantize_linear(ctx: Context) -> tuple[Value, ...]:
 @ONNX("MatMulInteger")
 def matmul_integer(ctx: Context) -> Value:
     """a: [..., M, K], b: [K, N], their zero points (optional) -> int32 [..., M, N], exact."""
-    return integer_product(ctx, ctx.operand(0), 1, ctx.optional(2), 3)
+    a, b = ctx.plain(0), ctx.plain(1)
+    if b.is_constant and b.type.rank == 2:
+        return integer_product(ctx, a, 1, ctx.optional(2), 3)
+    if a.type.rank != 2 or b.type.rank != 2:
+        ctx.refuse(f"a product of {a.type} and {b.type}", hint="write it as one product for each matrix")
+    return ctx.emit(MatMul(), _centered(ctx, a, ctx.optional(2), (-1, 1)), _centered(ctx, b, ctx.optional(3), (1, -1)))
+
+
+def _centered(ctx: Context, x: Value, zero: Value | None, shape: tuple[int, int]) -> Value:
+    """x - zero as i32; a zero point of several elements counts for each index of the axis that `shape` leaves open."""
+    wide = cast_to(ctx, x, I32)
+    if zero is None:
+        return wide
+    count = zero.type.elements
+    place = tuple(count if size < 0 else size for size in shape)
+    return ctx.emit(Sub(), wide, ctx.reshape(cast_to(ctx, zero, I32), place))
 
 
 @ONNX("ConvInteger")
 def conv_integer(ctx: Context) -> Value:
     """x: [N, C, ...], w: [O, C/group, ...], their zero points (optional) -> int32 [N, O, ...]; padding adds nothing."""
-    x, w, groups = ctx.operand(0), ctx.operand(1), ctx.attr_int("group", 1)
+    x, w, groups = ctx.plain(0), ctx.operand(1), ctx.attr_int("group", 1)
     check_operands(ctx, x, w, groups)
     shape = window(ctx, x.type.shape[2:], w.type.shape[2:])
     weights, zeros = stored_weights(ctx, 1, 3, channels=0)
@@ -51,7 +67,7 @@ def conv_integer(ctx: Context) -> Value:
 @ONNX("MatMulIntegerToFloat", domain=MICROSOFT)
 def matmul_integer_to_float(ctx: Context) -> Value:
     """a, b, their scales, their zero points (optional), bias (optional): a_scale * b_scale * (a b) + bias."""
-    sums = integer_product(ctx, ctx.operand(0), 1, ctx.optional(4), 5)
+    sums = integer_product(ctx, ctx.plain(0), 1, ctx.optional(4), 5)
     return _scaled(ctx, sums, ctx.operand(2), ctx.operand(3), ctx.optional(6))
 
 

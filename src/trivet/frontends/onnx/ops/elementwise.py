@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from trivet.core.dtype import BOOL, F32, DType
+from trivet.core.dtype import BOOL, F32, I8, I16, I32, I64, U8, U16, U32, DType
 from trivet.frontends.onnx.context import Context, Converter, Converters
 from trivet.frontends.onnx.tensors import DTYPES, dtype_name
 from trivet.ir.graph import Value
 from trivet.ir.op import Op
-from trivet.ops.activation import Floor
+from trivet.ops.activation import Floor, Neg
+from trivet.ops.bits import BitKind, Bitwise
 from trivet.ops.elementwise import (
     Add,
     Cast,
@@ -119,16 +120,71 @@ def power(ctx: Context) -> Value:
 
 @ONNX("Mod")
 def modulo(ctx: Context) -> Value:
-    """a - b * floor(a / b) for floats (`fmod`: truncated), exact for constants only, so integers must be known."""
-    a, b = ctx.operand(0), ctx.operand(1)
+    """a - b * floor(a / b), with `fmod` truncated; the remainder of integers is made from a quotient that truncates."""
+    a, b, truncated = ctx.operand(0), ctx.operand(1), ctx.attr_flag("fmod")
     if a.data is not None and b.data is not None:
         if a.type.dtype.is_integer and not np.all(b.data):
             ctx.invalid("division by zero")
-        remainder = np.fmod if ctx.attr_flag("fmod") else np.mod
+        remainder = np.fmod if truncated else np.mod
         return ctx.constant(remainder(a.data, b.data), a.type.dtype)
-    if a.type.dtype is not F32 or ctx.attr_flag("fmod"):
-        ctx.refuse(f"a remainder of {a.type.dtype.name} values", hint="a float Mod is a - b * Floor(a / b)")
-    return ctx.emit(Sub(), a, ctx.emit(Mul(), b, ctx.emit(Floor(), ctx.emit(Div(), a, b))))
+    dtype = a.type.dtype
+    if dtype not in (F32, I32, I64):
+        wider = {I8: I32, I16: I32, U8: I32, U16: I32, U32: I64}.get(dtype)
+        if wider is None:
+            ctx.refuse(f"a remainder of {dtype.name} values", hint="cast to float or int64 before it")
+        rest = _remainder(ctx, cast_to(ctx, a, wider), cast_to(ctx, b, wider), truncated)
+        return cast_to(ctx, rest, dtype)
+    return _remainder(ctx, a, b, truncated)
+
+
+def _remainder(ctx: Context, a: Value, b: Value, truncated: bool) -> Value:
+    """Of i32 and i64, whose quotient is truncated, and of f32."""
+    quotient = ctx.emit(Div(), a, b)
+    if a.type.dtype is F32:
+        whole = ctx.emit(Floor(), quotient)
+        if truncated:
+            up = ctx.emit(Neg(), ctx.emit(Floor(), ctx.emit(Neg(), quotient)))
+            whole = ctx.emit(Where(), ctx.emit(Less(), quotient, ctx.constant(0.0)), up, whole)
+        return ctx.emit(Sub(), a, ctx.emit(Mul(), b, whole))
+    rest = ctx.emit(Sub(), a, ctx.emit(Mul(), b, quotient))
+    if truncated:
+        return rest
+    zero = ctx.like(a, 0)
+    other_side = ctx.emit(NotEqual(), ctx.emit(Less(), rest, zero), ctx.emit(Less(), b, zero))
+    wrong = ctx.emit(Minimum(), other_side, ctx.emit(NotEqual(), rest, zero))
+    return ctx.emit(Where(), wrong, ctx.emit(Add(), rest, b), rest)
+
+
+@ONNX("IsInf")
+def is_inf(ctx: Context) -> Value:
+    """Equal to an infinity of a sign that counts."""
+    x = ctx.operand(0)
+    signs = [s for s, name in ((np.inf, "detect_positive"), (-np.inf, "detect_negative")) if ctx.attr_flag(name, True)]
+    if not signs:
+        return ctx.emit(Less(), x, ctx.like(x, -np.inf))
+    found = [ctx.emit(Equal(), x, ctx.like(x, sign)) for sign in signs]
+    return found[0] if len(found) == 1 else ctx.emit(Maximum(), *found)
+
+
+_BITS = {"BitwiseAnd": BitKind.AND, "BitwiseOr": BitKind.OR, "BitwiseXor": BitKind.XOR}
+
+
+@ONNX(*_BITS)
+def bitwise(ctx: Context) -> Value:
+    return ctx.emit(Bitwise(_BITS[ctx.node.kind]), ctx.plain(0), ctx.plain(1))
+
+
+@ONNX("BitwiseNot")
+def bitwise_not(ctx: Context) -> Value:
+    x = ctx.plain(0)
+    ones = np.asarray(-1 if x.type.dtype.min < 0 else x.type.dtype.max, x.type.dtype.numpy)
+    return ctx.emit(Bitwise(BitKind.XOR), x, ctx.constant(ones, x.type.dtype))
+
+
+@ONNX("BitShift")
+def bit_shift(ctx: Context) -> Value:
+    kind = BitKind.LEFT if ctx.attr_text("direction") == "LEFT" else BitKind.RIGHT
+    return ctx.emit(Bitwise(kind), ctx.plain(0), ctx.plain(1))
 
 
 @ONNX("Where")

@@ -26,6 +26,9 @@ from trivet.ops.movement import (
 
 ONNX = Converters()
 
+MAX_JOINED = 24
+"""So many operands of a kernel; more are joined in groups."""
+
 
 @ONNX("Identity")
 def identity(ctx: Context) -> Value:
@@ -128,6 +131,9 @@ def joined(ctx: Context, values: Sequence[Value], axis: int) -> Value:
     if not values:
         ctx.invalid("it has no operands")
     axis = ctx.axis(axis, values[0].type.rank)
+    while len(values) > MAX_JOINED:
+        values = [joined(ctx, values[i : i + MAX_JOINED], axis) for i in range(0, len(values), MAX_JOINED)]
+    values = [value for value in values if value.type.elements] or values[:1]
     return values[0] if len(values) == 1 else ctx.emit(Concat(axis), *values)
 
 

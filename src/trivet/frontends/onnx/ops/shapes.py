@@ -7,10 +7,12 @@ import math
 import numpy as np
 
 from trivet.core.dtype import F32, I64, from_numpy
-from trivet.frontends.onnx.context import MAX_TENSOR_BYTES, Context, Converters, Unresolved
+from trivet.frontends.onnx.context import MAX_TENSOR_BYTES, Context, Converters
 from trivet.frontends.onnx.tensors import DTYPES
 from trivet.ir.graph import Value
 from trivet.ops.elementwise import Cast, Equal, Mul, Where
+from trivet.ops.matmul import BatchMatMul
+from trivet.ops.reduce import Sum
 
 ONNX = Converters()
 
@@ -127,14 +129,22 @@ def trilu(ctx: Context) -> Value:
 
 @ONNX("CumSum")
 def cumulative_sum(ctx: Context) -> Value:
-    """Of a constant; run-time sums are refused by name."""
-    data = ctx.operand(0).data
-    if data is None:
-        raise Unresolved(
-            "a cumulative sum of run-time values", where=ctx.loc, hint="write it as MatMul with a triangle of ones"
-        )
-    axis = ctx.axis(int(ctx.known_scalar(1, "the axis")), data.ndim)
-    data = np.flip(data, axis) if ctx.attr_flag("reverse") else data
-    sums = np.cumsum(data, axis, dtype=data.dtype)
-    sums = sums - data if ctx.attr_flag("exclusive") else sums
-    return ctx.constant(np.flip(sums, axis) if ctx.attr_flag("reverse") else sums, ctx.operand(0).type.dtype)
+    """Sums up to every index of an axis: a product with a triangle of ones, of floats as a matrix product."""
+    x = ctx.operand(0)
+    axis = ctx.axis(int(ctx.known_scalar(1, "the axis")), x.type.rank)
+    size, shift = x.type.shape[axis], int(ctx.attr_flag("exclusive"))
+    ones = np.triu(np.ones((size, size)), shift)
+    ones = ones.T if ctx.attr_flag("reverse") else ones
+    if x.data is not None:
+        data = np.flip(x.data, axis) if ctx.attr_flag("reverse") else x.data
+        total = np.cumsum(data, axis, dtype=data.dtype) - (data if shift else 0)
+        return ctx.constant(np.flip(total, axis) if ctx.attr_flag("reverse") else total, x.type.dtype)
+    perm = (*(i for i in range(x.type.rank) if i != axis), axis)
+    moved = ctx.transpose(x, perm)
+    rows = ctx.reshape(moved, (moved.type.elements // max(size, 1), size))
+    if x.type.dtype is F32:
+        sums = ctx.emit(BatchMatMul(), rows, ctx.constant(ones))
+    else:
+        products = ctx.emit(Mul(), ctx.reshape(rows, (*rows.type.shape, 1)), ctx.constant(ones, x.type.dtype))
+        sums = ctx.emit(Sum((1,)), products)
+    return ctx.transpose(ctx.reshape(sums, moved.type.shape), [int(i) for i in np.argsort(perm)])

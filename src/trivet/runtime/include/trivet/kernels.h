@@ -26,6 +26,7 @@
 #include "trivet/kernels/gather.h"
 #include "trivet/kernels/take.h"
 #include "trivet/kernels/products_i16.h"
+#include "trivet/kernels/indexing.h"
 #include "trivet/kernels/bilinear.h"
 #include "trivet/kernels/recurrent_stored.h"
 #include "trivet/kernels/recurrent.h"
@@ -57,11 +58,12 @@
     TRIVET_KERNELS_GATHER(X) \
     TRIVET_KERNELS_TAKE(X) \
     TRIVET_KERNELS_PRODUCTS_I16(X) \
+    TRIVET_KERNELS_INDEXING(X) \
     TRIVET_KERNELS_BILINEAR(X) \
     TRIVET_KERNELS_RECURRENT_STORED(X) \
     TRIVET_KERNELS_RECURRENT(X) \
     TRIVET_KERNELS_TREES(X) \
     TRIVET_KERNELS_DYNAMIC(X) \
 
-#define TRIVET_KERNEL_COUNT 212
+#define TRIVET_KERNEL_COUNT 217
 #endif

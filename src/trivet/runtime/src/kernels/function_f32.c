@@ -3,7 +3,7 @@
 
 #include "trivet/kernels/functions.h"
 
-enum { FUNCTION_COUNT = 23 };
+enum { FUNCTION_COUNT = 24 };
 
 static inline float within(float v, float lo, float hi) {
     v = v < lo ? lo : v;
@@ -51,6 +51,7 @@ static void map_floats(uint32_t function, float alpha, float beta, const float *
         MAP(19, sinf(v))
         MAP(20, cosf(v))
         MAP(21, softplus(v))
+        MAP(23, atanf(v))
         default:
             for (uint32_t i = 0; i < count; i++) {
                 y[i] = gelu_tanh(x[i]);
