@@ -79,14 +79,18 @@ def info(name: str, dtype: int = onnx.TensorProto.FLOAT) -> onnx.ValueInfoProto:
 
 
 def test_a_loop_with_a_result_of_every_round(tmp_path: Path) -> None:
+    shape = list(X.shape)
     body = helper.make_graph(
         [node("Identity", "go", "on"), node("Add", "v x", "w"), node("Mul", "w w", "s")], "body",
-        [info("i", onnx.TensorProto.INT64), info("go", onnx.TensorProto.BOOL), info("v")],
+        [
+            helper.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", onnx.TensorProto.BOOL, []),
+            helper.make_tensor_value_info("v", onnx.TensorProto.FLOAT, shape),
+        ],
         [info("on", onnx.TensorProto.BOOL), info("w"), info("s")],
     )  # fmt: skip
-    nodes = [node("Loop", "n c x", "y z", body=body)]
     constants = {"n": np.array(3), "c": np.array(True)}
-    agrees(model(nodes, {"x": X}, "y z", constants), {"x": X}, tmp_path)
+    agrees(model([node("Loop", "n c x", "y z", body=body)], {"x": X}, "y z", constants), {"x": X}, tmp_path)
 
 
 def test_a_scan_over_rows(tmp_path: Path) -> None:
