@@ -6,7 +6,6 @@ JSON schedule is this program written down, so both have one verifier and one in
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import field, replace
 from enum import IntEnum
@@ -395,11 +394,6 @@ def steps(layer: Layer) -> tuple[Step, ...]:
     return layer.epilogue if isinstance(layer, ArrayLayer | VectorLayer) else ()
 
 
-def rows(layer: Layer) -> int:
-    """How many rows of results a layer writes."""
-    return layer.a.rows
-
-
 def last_writer(program: Program, index: int) -> int:
     """The last layer before `index` that wrote a byte of what layer `index` reads, -1 if none did."""
     read = [program.buffers[view.buffer] for view in operands(program.layers[index])]
@@ -408,7 +402,3 @@ def last_writer(program: Program, index: int) -> int:
         if any(written.meets(buffer) for buffer in read):
             return earlier
     return -1
-
-
-def elements(shape: Shape) -> int:
-    return math.prod(shape)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-
 from trivet.backends.tpu.ir import ELEMENTS, Program
 from trivet.backends.tpu.lowering.builder import LOWERINGS, Builder, Lower
 from trivet.backends.tpu.machine import Machine
 from trivet.errors import CompileError, Problems, Unsupported
 from trivet.ir.graph import Graph, Node, Value
-
-FAMILIES = ("elementwise", "floats", "movement", "pools", "products")
-for _family in FAMILIES:
-    importlib.import_module(f"trivet.backends.tpu.lowering.{_family}")
 
 
 def lower(graph: Graph, machine: Machine) -> Program:

@@ -14,7 +14,7 @@ from trivet.backends.tpu.codec import Json, check_keys, decode, encode, schema
 from trivet.backends.tpu.ir import PASS_FIELDS, Buffer, Layer, Port, Program
 from trivet.backends.tpu.machine import Machine, machine_from
 from trivet.backends.tpu.verify import verify
-from trivet.errors import InvalidModel, Unsupported
+from trivet.errors import InvalidModel
 from trivet.ir.op import Array
 
 FORMAT = "trivet-tpu-schedule"
@@ -180,6 +180,3 @@ def json_schema() -> Json:
         "required": list(KEYS),
         "additionalProperties": False,
     }
-
-
-__all__ = ["FORMAT", "VERSION", "Unsupported", "json_schema", "read", "write"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,17 @@ from trivet.backends.tpu.ir import ELEMENTS, Buffer, Layer, Port, Program, Reduc
 from trivet.backends.tpu.machine import Machine
 from trivet.ir.graph import Graph, State, Value
 from trivet.ir.graph import Port as ModelPort
-from trivet.ir.op import Array
+from trivet.ir.op import Array, Op
+from trivet.ops import activation as a
+from trivet.ops import elementwise as e
+from trivet.ops import movement as m
+from trivet.ops.conv import Conv2D, DepthwiseConv2D
+from trivet.ops.matmul import Dense, MatMul
+from trivet.ops.pool import AveragePool2D, MaxPool2D
+from trivet.ops.quantize import Dequantize, Quantize, Requantize
+from trivet.ops.reduce import Mean
+from trivet.ops.resize import ResizeNearest
+from trivet.ops.softmax import Softmax
 
 ALIGNMENT = 4
 """Of buffers, so that int32 elements are whole words of one address."""
@@ -131,8 +141,25 @@ class Builder:
         return Port(port.name, self.buffer(value), value.type.shape, port.perm, accepts, scale, zero_point)
 
 
+TABLES: tuple[type[Op], ...] = (
+    a.Lookup, a.Logistic, a.Tanh, a.HardSwish, a.Abs, a.LeakyRelu, a.Elu, a.Gelu, a.Exp, a.Rsqrt, a.HardSigmoid,
+    a.Clamp, Requantize,
+)  # fmt: skip
+"""Functions of one value, which are tables where it has 8 bits."""
+
 Lower = Callable[[Builder], None]
 """Adds the layers of one node."""
 
-LOWERINGS: KernelTable[Lower] = KernelTable("tpu")
+FAMILIES: Mapping[str, Sequence[type[Op]]] = {
+    "elementwise": (a.Relu, *TABLES, e.Add, e.Sub, e.Mul, Softmax),
+    "floats": (Quantize, Dequantize),
+    "movement": (m.Reshape, m.Transpose, m.Slice, m.Expand, m.Concat, m.Pad, ResizeNearest),
+    "pools": (MaxPool2D, AveragePool2D, Mean),
+    "products": (MatMul, Dense, Conv2D, DepthwiseConv2D),
+}
+"""The operators that each file of this package lowers."""
+
+LOWERINGS: KernelTable[Lower] = KernelTable(
+    "tpu", {f"trivet.backends.tpu.lowering.{family}": ops for family, ops in FAMILIES.items()}
+)
 """A kernel here raises Unsupported with its reason where the operator has a lowering that does not take this node."""

@@ -23,30 +23,15 @@ from trivet.backends.tpu.ir import (
 )
 from trivet.backends.tpu.ir import Relu as ReluStep
 from trivet.backends.tpu.limits import check_shifts, refuse_unless
-from trivet.backends.tpu.lowering.builder import LOWERINGS, Builder, Lower
+from trivet.backends.tpu.lowering.builder import LOWERINGS, TABLES, Builder, Lower
 from trivet.core.bounds import UNBOUNDED
 from trivet.core.dtype import I8, I32, U8
 from trivet.core.numerics import Numerics, Overflow
 from trivet.core.quant import Multiplier
 from trivet.ir.graph import Node, Value
-from trivet.ops.activation import (
-    Abs,
-    Elu,
-    Exp,
-    Gelu,
-    HardSigmoid,
-    HardSwish,
-    LeakyRelu,
-    Logistic,
-    Lookup,
-    Relu,
-    Rsqrt,
-    Tanh,
-)
-from trivet.ops.activation import Clamp as ClampOp
+from trivet.ops.activation import Relu
 from trivet.ops.elementwise import Add, Mul, Sub
 from trivet.ops.products import clamp_limits
-from trivet.ops.quantize import Requantize
 from trivet.ops.softmax import Softmax, powers8
 from trivet.ops.stored import scale_ratio
 from trivet.ops.tflite_elementwise import scale_of, sum_multiplier, term_multiplier
@@ -65,9 +50,7 @@ def lower_relu(node: Node) -> Lower:
     return partial(_emit_flat, node, (ReluStep(),))
 
 
-@LOWERINGS.kernel(
-    Lookup, Logistic, Tanh, HardSwish, Abs, LeakyRelu, Elu, Gelu, Exp, Rsqrt, HardSigmoid, ClampOp, Requantize
-)
+@LOWERINGS.kernel(*TABLES)
 def lower_table(node: Node) -> Lower:
     """Every function of one 8-bit value is a table of its 256 results."""
     x, y = node.inputs[0].type, node.output.type
