@@ -229,15 +229,18 @@ def test_too_little_slow_memory_is_refused_with_what_works() -> None:
     assert "more than the budget of 600" in str(refused.value)
 
 
-def test_states_and_constant_outputs_with_slow_memory() -> None:
+@pytest.mark.parametrize("budget", [300, 40])
+def test_states_and_constant_outputs_with_slow_memory(budget: int) -> None:
     b = Builder()
     x = b.input(1, 6, 4, 4)
     kept = b.graph.add_state("kept", x.type, np.full(x.type.shape, 7, np.int8))
     total = b.add(b.conv(x, 4), kept)
     b.graph.set_state(kept, total)
     graph = b.finish(b.conv(total, 8), b.weight(1, 3, 3, 4))
-    made = plan(graph, 300, PLENTY, Kernels())
+    made = plan(graph, budget, PLENTY, Kernels())
     assert violations(made) == []
+    state = made.graph.states[0].read
+    assert is_slow(made, state) == (budget < state.type.size_bytes)
     outputs, states = simulate(made, random_inputs(graph))
     again, _ = simulate(made, random_inputs(graph), states)
     assert np.array_equal(outputs[0], expected(graph, random_inputs(graph))[0])

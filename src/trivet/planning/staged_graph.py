@@ -14,7 +14,7 @@ from trivet.planning.chosen import chosen_layout
 from trivet.planning.layout import Layout
 from trivet.planning.plan import KernelNeeds
 from trivet.planning.spilling import Way
-from trivet.planning.stages import ANY
+from trivet.planning.stages import ANY, Cut
 from trivet.planning.streams import Candidate, StreamModel
 
 
@@ -37,9 +37,9 @@ class StagedGraph:
     slow: set[int] = field(default_factory=set)
 
 
-def staged_graph(model: StreamModel, ways: Sequence[Way]) -> StagedGraph:
-    """The model's graph as the ways run it."""
-    return _Copier(model).copy(ways)
+def staged_graph(model: StreamModel, cut: Cut) -> StagedGraph:
+    """The model's graph as the ways of a choice run it."""
+    return _Copier(model).copy(cut)
 
 
 def staged_layouts(staged: StagedGraph, needs: KernelNeeds, alignment: int, keep_inputs: bool) -> tuple[Layout, ...]:
@@ -81,15 +81,16 @@ class _Copier:
         self.place: dict[int, Value] = {}
         self.inner: dict[int, Value] = {}
 
-    def copy(self, ways: Sequence[Way]) -> StagedGraph:
+    def copy(self, cut: Cut) -> StagedGraph:
         graph, new, model = self.model.graph, self.staged.graph, self.model
         for value, port in zip(graph.inputs, graph.input_ports, strict=True):
             self.place[id(value)] = new.add_input(value.name, value.type, port)
             self._set_slow(self.place[id(value)], model.held[self._storage(value)].size_bytes > 0)
         for state in graph.states:
             self.place[id(state.read)] = new.add_state(state.read.name, state.read.type, state.initial)
+            self._set_slow(self.place[id(state.read)], not cut.states_fast)
         taken, stops = 0, {id(node): index for index, node in enumerate(model.nodes)}
-        for way in ways:
+        for way in cut.ways:
             first, last = (stops[id(model.working[p])] for p in (way.start, way.stop - 1))
             for node in model.nodes[taken:first]:
                 self._copy_idle(node)

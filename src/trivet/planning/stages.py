@@ -52,10 +52,11 @@ class _Label:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A choice of ways that follow each other and cover all positions."""
+    """A choice of ways that follow each other and cover all positions; `states_fast`: where states are between runs."""
 
     ways: tuple[Way, ...]
     traffic_bytes: int
+    states_fast: bool = True
 
 
 class StageChooser:
@@ -67,19 +68,22 @@ class StageChooser:
         self._border = sum(self.model.held[s].size_bytes for s in (*spilling.inputs, *spilling.outputs))
         self._sizeless = frozenset(s for s, held in enumerate(self.model.held) if held.size_bytes == 0)
 
-    def choose(self, limits: Limits) -> Cut | None:
+    def choose(self, limits: Limits, may_spill: bool = True) -> Cut | None:
         """The choice with least traffic; None if there is none within the limits.
 
-        Layers by themselves are tried first, as nothing is quicker: if they need no more traffic than inputs and
-        outputs, nothing is better. What survives a run is in fast memory if possible.
+        Layers by themselves are tried first, then streams that spill nothing: if such a choice needs no more traffic
+        than inputs and outputs, nothing is better. What survives a run is in fast memory if possible.
         """
         for states_fast in (True, False) if self.spilling.states else (True,):
-            cut = self.best(limits, states_fast, 1)
-            if cut is None or cut.traffic_bytes > self._border:
-                cut = self.best(limits, states_fast)
-            if cut is not None:
-                return cut
+            for longest, spills in ((1, False), (MAX_RANGE, False), (MAX_RANGE, True))[: 3 if may_spill else 2]:
+                cut = self.best(limits, states_fast, longest, spills)
+                if cut is not None and (spills or self.is_least(cut.traffic_bytes)):
+                    return cut
         return None
+
+    def is_least(self, traffic_bytes: int) -> bool:
+        """True iff no choice has less traffic: inputs are read and outputs written once."""
+        return traffic_bytes <= self._border
 
     def smallest_fast(self, limits: Limits) -> int:
         """The smallest limit of fast memory for which there is a choice, whatever limit there is."""
@@ -113,20 +117,23 @@ class StageChooser:
             found.append((min(sizes), f"{item.node.op.name} %{item.node.outputs[0].name}"))
         return found
 
-    def best(self, limits: Limits, states_fast: bool = True, longest: int = MAX_RANGE) -> Cut | None:
-        """The choice with least traffic among ranges of up to `longest` nodes."""
+    def best(
+        self, limits: Limits, states_fast: bool = True, longest: int = MAX_RANGE, spills: bool = True
+    ) -> Cut | None:
+        """The choice with least traffic among ranges of up to `longest` nodes; without spills, only outputs go out."""
         there = self.model.live_before(0)
         start = frozenset(s for s in there if s in self._sizeless or (states_fast and s in self.spilling.states))
         labels: list[dict[Storages, _Label]] = [{} for _ in range(self.count + 1)]
         labels[0][start] = _Label((0, 0, 0))
         for cut in range(self.count):
             for fast in _cheapest(labels[cut]):
-                self._extend(labels, cut, fast, limits, longest)
+                self._extend(labels, cut, fast, limits, longest, spills)
             labels[cut] = {}
         if not labels[-1]:
             return None
         last = min(labels[-1].values(), key=lambda label: label.cost)
-        return Cut(tuple(self._widest(way, fast, limits) for way, fast in self._trace(last, start)), last.cost[0])
+        ways = tuple(self._widest(way, fast, limits) for way, fast in self._trace(last, start))
+        return Cut(ways, last.cost[0], states_fast)
 
     def _trace(self, last: _Label, start: Storages) -> Iterator[tuple[Way, Storages]]:
         """The ways to a label, each with what is in fast memory before it."""
@@ -146,7 +153,13 @@ class StageChooser:
         return frozenset(s for s in (*fast, *outs, *way.kept) if self.spilling.lasts(s, way.stop))
 
     def _extend(
-        self, labels: list[dict[Storages, _Label]], cut: int, fast: Storages, limits: Limits, longest: int
+        self,
+        labels: list[dict[Storages, _Label]],
+        cut: int,
+        fast: Storages,
+        limits: Limits,
+        longest: int,
+        spills: bool,
     ) -> None:
         """Try every way that starts at a cut."""
         label = labels[cut][fast]
@@ -156,7 +169,7 @@ class StageChooser:
             if stop > cut + 1 and not by_rows:
                 return
             fits = False
-            for way in self._ways(cut, stop, fast, by_rows):
+            for way in self._ways(cut, stop, fast, by_rows, spills):
                 fits |= self._try(labels, label, way, fast, limit, limits)
             if not fits and stop > cut + 1 and self._rings_exceed(cut, stop, fast, limit):
                 return
@@ -194,11 +207,11 @@ class StageChooser:
 
     # The ways through one range.
 
-    def _ways(self, start: int, stop: int, fast: Storages, by_rows: bool) -> Iterator[Way]:
+    def _ways(self, start: int, stop: int, fast: Storages, by_rows: bool, spills: bool) -> Iterator[Way]:
         """Every way that may be best, those with least traffic first."""
         flow = self.spilling.flow(start, stop)
         slow_ins = tuple(s for s in flow.ins if s not in fast)
-        for slow in self._slow_outs(flow):
+        for slow in self._slow_outs(flow, spills):
             stored = frozenset(s for s in slow & flow.inner if s in self.spilling.single)
             for kept in _subsets(tuple(s for s in slow_ins if self._may_stay(s, stop))):
                 rest = tuple(s for s in slow_ins if s not in kept and self._gains_by_copy(flow, s))
@@ -225,9 +238,12 @@ class StageChooser:
         type_ = self.model.shared.storages[storage].values[0].type
         return type_.rank == 4 and type_.shape[0] == 1 and self.spilling.has_rows(start, stop, storage)
 
-    def _slow_outs(self, flow: Flow) -> Iterator[Storages]:
+    def _slow_outs(self, flow: Flow, spills: bool) -> Iterator[Storages]:
         """Which results go to slow memory: the model's outputs always, states never."""
         always = frozenset(s for s in flow.outs if s in self.spilling.outputs and s not in self._sizeless)
+        if not spills:
+            yield always
+            return
         never = self._sizeless | self.spilling.states
         for chosen in _subsets(tuple(s for s in flow.outs if s not in always and s not in never)):
             yield always | frozenset(chosen)

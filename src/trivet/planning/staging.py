@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import product
 
 from trivet.core.record import dataclass
 from trivet.errors import DoesNotFit
 from trivet.ir.graph import Graph, Node
-from trivet.planning.layout import build_plan
+from trivet.planning.layout import Layout, Solver, build_plan
 from trivet.planning.memory.greedy_by_size import greedy_by_size
+from trivet.planning.memory.problem import Block, Problem, lower_bound
 from trivet.planning.options import Objective, PlanOptions
 from trivet.planning.plan import FAST, SLOW, ExecutionPlan, KernelNeeds, Region
 from trivet.planning.spilling import Spilling
@@ -71,19 +71,22 @@ class _Search:
         return (fast, moved) if self.options.objective is Objective.MEMORY else (moved, fast)
 
     def best(self, chooser: StageChooser) -> ExecutionPlan | None:
+        """The plan with least traffic; a quick solver is enough where nothing beyond inputs and outputs moves."""
         if self.options.objective is Objective.MEMORY:
-            return self._smallest(chooser)
-        for limits in self._together(chooser):
-            found = self._within(chooser, limits)
-            if found is not None:
-                return found
+            return self._smallest(chooser, self.options.allocator.solve)
+        pairs = list(self._together(chooser))
+        for solve, may_spill in ((greedy_by_size, False), (self.options.allocator.solve, True)):
+            for limits in pairs:
+                found = self._within(chooser, limits, solve, may_spill)
+                if found is not None:
+                    return found
         return None
 
-    def _smallest(self, chooser: StageChooser) -> ExecutionPlan | None:
+    def _smallest(self, chooser: StageChooser, solve: Solver) -> ExecutionPlan | None:
         """The plan for the smallest limit of fast memory for which there is one."""
         enough = self._most(chooser)
         for limit in _rising(chooser.smallest_fast(self.limits), enough):
-            found = self._within(chooser, self._pair(limit))
+            found = self._within(chooser, self._pair(limit), solve)
             if found is not None:
                 return found
         return None
@@ -106,16 +109,18 @@ class _Search:
         slow = max(0, self.total_bytes - fast)
         return Limits(fast, slow if self.limits.slow_bytes is None else min(slow, self.limits.slow_bytes))
 
-    def _within(self, chooser: StageChooser, limits: Limits) -> ExecutionPlan | None:
+    def _within(
+        self, chooser: StageChooser, limits: Limits, solve: Solver, may_spill: bool = True
+    ) -> ExecutionPlan | None:
         """A plan that fits when it is placed; addresses may need more than the bytes in use at one time."""
         fast = limits.fast_bytes
         assert fast is not None
         for _ in range(LIMITS_TRIED):
-            cut = chooser.choose(Limits(fast, limits.slow_bytes))
+            cut = chooser.choose(Limits(fast, limits.slow_bytes), may_spill)
             if cut is None:
                 return None
             least = fast
-            for plan in self._placed(chooser, cut):
+            for plan in self._placed(chooser, cut, solve):
                 excess = self._excess(plan)
                 if excess <= 0:
                     return plan
@@ -123,18 +128,29 @@ class _Search:
             fast -= max(1, min(least, fast // 8))
         return None
 
-    def _placed(self, chooser: StageChooser, cut: Cut) -> Iterator[ExecutionPlan]:
-        """Plans of a choice, by a quick solver first."""
-        made = staged_graph(chooser.model, cut.ways)
+    def _placed(self, chooser: StageChooser, cut: Cut, solve: Solver) -> Iterator[ExecutionPlan]:
+        """Plans of a choice: by a quick solver, then by another one where other addresses may help."""
+        made = staged_graph(chooser.model, cut)
         layouts = staged_layouts(made, self.needs, self.options.alignment, self.options.preserve_inputs)
+        hopeful = []
+        for layout in layouts:
+            plan = self._build(layout, greedy_by_size)
+            yield plan
+            if solve is not greedy_by_size and self._excess(plan, _least_bytes) <= 0:
+                hopeful.append(layout)
+        for layout in hopeful:
+            yield self._build(layout, solve)
+
+    def _build(self, layout: Layout, solve: Solver) -> ExecutionPlan:
         fast = Region(FAST, self.limits.fast_bytes, self.options.alignment)
         slow = Region(SLOW, self.limits.slow_bytes, self.options.alignment, is_fast=False)
-        for solve, layout in product((greedy_by_size, self.options.allocator.solve), layouts):
-            yield build_plan(layout, self.needs, fast, solve, slow)
+        return build_plan(layout, self.needs, fast, solve, slow)
 
-    def _excess(self, plan: ExecutionPlan) -> int:
-        """Bytes past the limits; both memories together count as well."""
-        fast, slow = plan.region_bytes(FAST), plan.region_bytes(SLOW)
+    def _excess(
+        self, plan: ExecutionPlan, bytes_of: Callable[[ExecutionPlan, str], int] = ExecutionPlan.region_bytes
+    ) -> int:
+        """Bytes past the limits, by a measure of what a region needs; both memories together count as well."""
+        fast, slow = bytes_of(plan, FAST), bytes_of(plan, SLOW)
         most_fast = fast if self.limits.fast_bytes is None else self.limits.fast_bytes
         most_slow = slow if self.limits.slow_bytes is None else self.limits.slow_bytes
         return max(fast - most_fast, slow - most_slow, fast + slow - self.total_bytes)
@@ -142,7 +158,7 @@ class _Search:
     def refusal(self, chooser: StageChooser) -> DoesNotFit:
         """Why there is no plan, and the smallest budgets that work."""
         fast, slow = self.limits.fast_bytes, self.limits.slow_bytes
-        least = replace(self, limits=Limits(None, None))._smallest(chooser)
+        least = replace(self, limits=Limits(None, None))._smallest(chooser, greedy_by_size)
         assert least is not None, "with enough of both memories there is a plan"
         needed, beside = least.region_bytes(FAST), least.region_bytes(SLOW)
         if fast is not None and needed > fast:
@@ -157,6 +173,14 @@ class _Search:
             f"needs {needed:,} bytes of slow memory, {needed - slow:,} more than the budget of {slow:,}",
             hint=f"{needed:,} bytes of slow memory is the smallest budget that may work beside this fast memory",
         )
+
+
+def _least_bytes(plan: ExecutionPlan, region: str) -> int:
+    """What no addresses in a region can go below."""
+    blocks = tuple(
+        Block(b.name, b.size_bytes if b.region == region else 0, b.birth, b.death, b.alignment) for b in plan.buffers
+    )
+    return lower_bound(Problem(blocks, plan.memories, plan.overlaps)) if blocks else 0
 
 
 def _blame(chooser: StageChooser, fast_bytes: int) -> str:
