@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from networks_on_tpu import EXAMPLES, NETWORKS, compiled, compiled_network, legal, network, random_inputs, tiny
 
 from networks import load_arrays
+from strategies.programs import random_program
 from trivet import driver, interp
 from trivet.backends.tpu.execute import execute
-from trivet.backends.tpu.machine import ARRAY_SIZES
+from trivet.backends.tpu.machine import ARRAY_SIZES, reference
 from trivet.backends.tpu.schedule import read, write
 from trivet.errors import CompileError
+from trivet.frontends.tiny.convert import parse
 
 REFUSED = {"skip_connection", "two_layers", "wide_inputs"}
 """Examples that multiply computed or given i32 values."""
@@ -92,3 +97,17 @@ def test_programs_equal_the_oracle(title: str, level: int) -> None:
     for array in (4, 16):
         for expected, actual in zip(wanted, execute(compiled(graph, array, level), inputs), strict=True):
             np.testing.assert_array_equal(actual, expected)
+
+
+@given(st.data(), st.sampled_from([4, 8, 32]), st.sampled_from([0, 1]))
+def test_random_programs_equal_the_oracle_or_are_refused(data: st.DataObject, array: int, level: int) -> None:
+    text = random_program(data)
+    try:
+        graph = tiny(text, level)
+    except CompileError:
+        return
+    machine = replace(reference(array), accumulator_rows=array + 1)
+    program = read(write(compiled(graph, array, level, machine)))
+    inputs = random_inputs(graph)
+    for expected, actual in zip(interp.run(parse(text), inputs)[0], execute(program, inputs), strict=True):
+        np.testing.assert_array_equal(actual, expected, err_msg=text)

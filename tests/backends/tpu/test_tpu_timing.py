@@ -72,6 +72,7 @@ def test_loads_ahead_hide_behind_the_stream() -> None:
     passes = simulate(program, keep_passes=True).passes
     assert len(passes) == 4
     assert [p.start for p in passes] == [8, 48, 88, 128]
+    assert [p.load for p in passes] == [0, 8, 48, 88], "a plane is free when the pass before has begun"
     assert all(p.waited == 0 for p in passes[1:])
 
 

@@ -31,6 +31,9 @@ ZEROS = (
     "const b: i32[4] = [5, -6, 7, -8]\nlet y = relu(x @ w + b)\noutput y\n"
 )
 
+LONG = "input x: i8[20, 24]\nconst w: i8[24, 8] = random(seed=1)\nlet y = x @ w\noutput y\n"
+"""Passes longer than a load: the third load waits for a plane."""
+
 
 def put(directory: Path, name: str, program: Program, graph: Graph) -> None:
     (directory / f"{name}.json").write_bytes(write(program))
@@ -91,7 +94,8 @@ def test_a_layer_of_a_network_takes_the_same_cycles_in_hardware(tmp_path: Path) 
     program = compiled(graph, 8, 1)
     program.layers = program.layers[:1]
     put(tmp_path, "convolution", program, graph)
-    for name, text in {"zeros": ZEROS, "two_inputs": (EXAMPLES[0].parent / "two_inputs.tiny").read_text()}.items():
+    two_inputs = (EXAMPLES[0].parent / "two_inputs.tiny").read_text()
+    for name, text in {"zeros": ZEROS, "long": LONG, "two_inputs": two_inputs}.items():
         graph = tiny(text)
         put(tmp_path, name, compiled(graph, 8, 1), graph)
     graph = legal(halves())
