@@ -120,6 +120,27 @@ int main(void) {
 """
 
 
+TIGHT = {
+    "input by rows": Settings(objective=Objective.MEMORY, input_rows=True),
+    "two memories": Settings(fast_bytes=2048, slow_bytes=8192),
+}
+
+
+@pytest.mark.parametrize("tight", TIGHT)
+@pytest.mark.parametrize("way", ["static", "table", "memory of the caller"])
+def test_rows_and_memories_are_those_of_the_plan(way: str, tight: str, tmp_path: Path) -> None:
+    module(DIGITS, tmp_path / "net", replace(WAYS[way], samples=0), TIGHT[tight])
+    artifact, made = api.compile(DIGITS, TIGHT[tight]), Simulated(tmp_path / "net")
+    inputs = artifact.random_inputs(0)
+    for expected, actual in zip(artifact.run(inputs), made.run(inputs), strict=True):
+        assert np.array_equal(expected, actual)
+
+
+def test_rows_are_asked_for_before_a_plan_as_data_is_made(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="whole inputs and outputs"):
+        module(DIGITS, tmp_path / "net", WAYS["plan"], TIGHT["input by rows"])
+
+
 def test_the_callback_of_a_table_sees_every_call_and_may_stop_the_run(tmp_path: Path) -> None:
     gcc = needed("gcc", package="gcc")
     sources = module(DIGITS, tmp_path / "net", replace(PLAIN, schedule=ScheduleStyle.TABLE), STREAMED)

@@ -28,6 +28,6 @@ def sources(plan: bytes, options: ModuleOptions, name: str) -> dict[str, bytes]:
         constants = plan
     else:
         model = ModelSource(info, options, name)
-        texts |= {f"{p}.c": model.text(), **kernel_files(model.kernels, options, has_rows)}
+        texts |= {f"{p}.c": model.text(), **kernel_files(model.kernels, options, model.features, has_rows)}
         constants = info.constants
     return {**{file: text.encode() for file, text in texts.items()}, **constant_files(constants, options)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from trivet.backends.module.amalgamate import Amalgamation, Library, kernel_library
@@ -18,10 +18,13 @@ ROWS = ("trivet_rows", "trivet_border")
 _library = cache(kernel_library)
 
 
-def kernel_files(kernels: Sequence[str], options: ModuleOptions, has_rows: bool = False) -> dict[str, str]:
+def kernel_files(
+    kernels: Sequence[str], options: ModuleOptions, features: Mapping[str, int], has_rows: bool = False
+) -> dict[str, str]:
     """`<prefix>_kernels.h` and `<prefix>_kernels.c` with everything that `kernels` need.
 
-    `has_rows`: the public header defines what the caller's side of rows is.
+    `features` are macros that leave out what the network does not need. `has_rows`: the public header defines what the
+    caller's side of rows is.
     """
     taken = take(_library(), kernels, ROWS if has_rows else ())
     prototypes = "\n".join(
@@ -54,10 +57,12 @@ extern const uint32_t trivet_constants[];
 
 #endif
 """
+    defines = "".join(f"#define TRIVET_{name} {value}u\n" for name, value in features.items())
     source = f"""
 /* Kernels, from Trivet {__version__}: of its runtime what this module needs. Apache-2.0. */
 #include "PREFIX_kernels.h"
 
+{defines}
 {taken.implementation}
 """
     p = options.prefix

@@ -34,6 +34,16 @@ class ModelSource:
         """Names of the kernels that it calls."""
         return sorted({step.kernel for step in self._plan.steps})
 
+    @property
+    def features(self) -> dict[str, int]:
+        """Macros of the kernels: bit i says that the network uses kind i of something."""
+        bits = {"rounding": 0, "shift_range": 0}
+        for step in self._plan.steps:
+            for name in bits:
+                kind = step.params.get(name)
+                bits[name] |= 1 << kind if isinstance(kind, int) else 0
+        return {"ROUNDINGS": bits["rounding"] or 1, "SHIFT_RANGES": bits["shift_range"] or 1}
+
     def text(self) -> str:
         """The whole file."""
         parts = [

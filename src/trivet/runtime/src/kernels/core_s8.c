@@ -69,18 +69,30 @@ static void requantize_even(const trivet_requant_s8 *r, uint32_t channel, const 
     }
 }
 
+/* Bit i: rounding i, and shift range i of Q0.31, are in this build. One for a single network needs few, and without the
+ * others no arithmetic on float64. */
+#ifndef TRIVET_ROUNDINGS
+#define TRIVET_ROUNDINGS 7u
+#endif
+#ifndef TRIVET_SHIFT_RANGES
+#define TRIVET_SHIFT_RANGES 3u
+#endif
+#define IS_ROUNDING(kind) (TRIVET_ROUNDINGS == 1u << (kind) || ((TRIVET_ROUNDINGS >> (kind) & 1u) != 0 && r->rounding == (kind)))
+#define IS_RANGE(kind) \
+    (TRIVET_SHIFT_RANGES == 1u << (kind) || ((TRIVET_SHIFT_RANGES >> (kind) & 1u) != 0 && r->shift_range == (kind)))
+
 void trivet_requantize_s8(const trivet_requant_s8 *r, uint32_t channel, const int32_t *sums, uint32_t count,
                           int8_t *out) {
-    switch (r->rounding) {
-    case TRIVET_ROUND_Q31:
-        if (r->shift_range == TRIVET_SHIFTS_USUAL) {
+    if (IS_ROUNDING(TRIVET_ROUND_Q31)) {
+        if (IS_RANGE(TRIVET_SHIFTS_USUAL)) {
             requantize_usual(r, channel, sums, count, out);
         } else {
             requantize_q31(r, channel, sums, count, out);
         }
-        break;
-    case TRIVET_ROUND_AWAY: requantize_away(r, channel, sums, count, out); break;
-    default: requantize_even(r, channel, sums, count, out); break;
+    } else if (IS_ROUNDING(TRIVET_ROUND_AWAY)) {
+        requantize_away(r, channel, sums, count, out);
+    } else {
+        requantize_even(r, channel, sums, count, out);
     }
 }
 

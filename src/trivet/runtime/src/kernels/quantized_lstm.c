@@ -106,7 +106,7 @@ static void run_step(const job *j, const uint8_t *x, uint8_t *y, uint8_t *h, int
 }
 
 trivet_status trivet_quantized_lstm_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const record *p = call->params;
+    const record *p = (const record *)call->params;
     const job j = {p,
                    (const int8_t *)trivet_blob_data(call->constants, &p->w),
                    (const int8_t *)trivet_blob_data(call->constants, &p->r),
@@ -186,7 +186,7 @@ static bool state_is_sound(const trivet_check *check, const trivet_blob *blob, u
 }
 
 trivet_status trivet_quantized_lstm_check(const trivet_check *check) {
-    const record *p = check->params;
+    const record *p = (const record *)check->params;
     const uint32_t dtype = p->is_wide != 0 ? TRIVET_I16 : TRIVET_I8;
     TRIVET_REQUIRE(check->output_count == 3 && !check->accumulates && check->images == 1);
     TRIVET_REQUIRE(p->is_wide <= 1 && p->steps >= 1 && p->batch >= 1 && p->inputs >= 1 && p->hidden >= 1);

@@ -41,7 +41,7 @@ static void copy_state(float *to, const float *from, size_t count) {
 }
 
 static job set_up(const trivet_call *call) {
-    const record *p = call->params;
+    const record *p = (const record *)call->params;
     job j = {p, {NULL}, (const float *)(const void *)call->inputs[0].data, NULL, NULL, NULL, NULL};
     uint32_t next = 1;
     for (uint32_t i = 0; i < PART_COUNT; i++) {
@@ -205,7 +205,7 @@ trivet_status trivet_rnn_f32_run(const trivet_call *call, uint32_t row, uint32_t
 
 /* True iff every part has the size it must have, is absent, or is an operand of that size. */
 static bool parts_are_sound(const trivet_check *check, const uint32_t *sizes) {
-    const record *p = check->params;
+    const record *p = (const record *)check->params;
     uint32_t next = 1;
     for (uint32_t i = 0; i < PART_COUNT; i++) {
         bool is_operand = (p->operands >> i & 1u) != 0;
@@ -225,7 +225,7 @@ static bool parts_are_sound(const trivet_check *check, const uint32_t *sizes) {
 }
 
 static trivet_status check_recurrent(const trivet_check *check, uint32_t gates, uint32_t biases, uint32_t states) {
-    const record *p = check->params;
+    const record *p = (const record *)check->params;
     TRIVET_REQUIRE(check->input_count >= 1 && check->output_count == 1 + states && !check->accumulates);
     TRIVET_REQUIRE(check->images == 1 && p->steps >= 1 && p->batch >= 1 && p->inputs >= 1 && p->hidden >= 1);
     for (uint32_t i = 0; i < 3; i++) {

@@ -39,7 +39,7 @@ static void softmax_vector(const job *j, const int8_t *x, uint8_t *y) {
 trivet_status trivet_softmax_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
     const trivet_softmax_s8_record *p = (const trivet_softmax_s8_record *)call->params;
     const job j = {(const int32_t *)(const void *)trivet_blob_data(call->constants, &p->powers), p->features,
-                   p->wide != 0 ? 16 : 8};
+                   p->wide != 0 ? 16u : 8u};
     for (uint32_t r = row; r < row + rows; r++) {
         const int8_t *x = (const int8_t *)trivet_row(&call->inputs[0], r);
         uint8_t *y = trivet_row(&call->outputs[0], r);

@@ -36,7 +36,7 @@ static void remember_s8(const trivet_svdf_s8_record *p, const int8_t *x, const i
 }
 
 trivet_status trivet_svdf_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_svdf_s8_record *p = call->params;
+    const trivet_svdf_s8_record *p = (const trivet_svdf_s8_record *)call->params;
     const int8_t *features = (const int8_t *)trivet_blob_data(call->constants, &p->features);
     const int16_t *times = (const int16_t *)(const void *)trivet_blob_data(call->constants, &p->times);
     const int32_t *bias = (const int32_t *)(const void *)trivet_blob_data(call->constants, &p->bias);
@@ -66,7 +66,7 @@ trivet_status trivet_svdf_s8_run(const trivet_call *call, uint32_t row, uint32_t
 }
 
 trivet_status trivet_svdf_f32_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_svdf_f32_record *p = call->params;
+    const trivet_svdf_f32_record *p = (const trivet_svdf_f32_record *)call->params;
     const float *features = (const float *)(const void *)trivet_blob_data(call->constants, &p->features);
     const float *times = (const float *)(const void *)trivet_blob_data(call->constants, &p->times);
     const float *bias = (const float *)(const void *)trivet_blob_data(call->constants, &p->bias);
@@ -119,7 +119,7 @@ static bool shapes_are_sound(const trivet_check *check, const sizes *s, const tr
 static bool is_byte(int32_t zero) { return zero >= -128 && zero <= 127; }
 
 trivet_status trivet_svdf_s8_check(const trivet_check *check) {
-    const trivet_svdf_s8_record *p = check->params;
+    const trivet_svdf_s8_record *p = (const trivet_svdf_s8_record *)check->params;
     const sizes s = SIZES(p);
     const uint32_t dtype = p->is_wide != 0 ? TRIVET_I16 : TRIVET_I8;
     TRIVET_REQUIRE(shapes_are_sound(check, &s, &p->state, p->is_wide != 0 ? 2 : 1) && p->inputs <= 65536);
@@ -134,7 +134,7 @@ trivet_status trivet_svdf_s8_check(const trivet_check *check) {
 }
 
 trivet_status trivet_svdf_f32_check(const trivet_check *check) {
-    const trivet_svdf_f32_record *p = check->params;
+    const trivet_svdf_f32_record *p = (const trivet_svdf_f32_record *)check->params;
     const sizes s = SIZES(p);
     TRIVET_REQUIRE(shapes_are_sound(check, &s, &p->state, 4) && check->inputs[0].dtype == TRIVET_F32);
     TRIVET_REQUIRE(check->outputs[0].dtype == TRIVET_F32 && check->outputs[1].dtype == TRIVET_F32);
