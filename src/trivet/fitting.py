@@ -13,10 +13,17 @@ from trivet.backends.plan.writer import write as write_plan
 from trivet.core.record import dataclass
 from trivet.errors import CompileError, DoesNotFit
 from trivet.ir.graph import Graph
+from trivet.planning.front import Point, pareto_front, with_overhead
 from trivet.planning.options import Objective
 from trivet.planning.plan import ExecutionPlan
 from trivet.planning.planner import plan as make_plan
 from trivet.report import bytes_in_use, plan_report, techniques
+
+FRONT_OVERHEAD = 1.25
+"""MACs that the choices of the front may execute at most, in relation to those of the layers."""
+
+FRONT_NODES = 150
+"""Nodes up to which the front is searched for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,8 @@ class Analysis:
     chosen: tuple[str, ...]
     reasons: tuple[CompileError, ...]
     notes: tuple[str, ...]
+    front: tuple[Point, ...] = ()
+    macs_overhead: float = 1.0
     slow_bytes: int = 0
     read_bytes: int = 0
     written_bytes: int = 0
@@ -65,6 +74,10 @@ class Analysis:
     @property
     def fits(self) -> bool:
         return not self.reasons
+
+    def overhead_of(self, point: Point) -> float:
+        """Multiply-accumulates executed, in relation to those of the layers."""
+        return round(1 + point.repeated_macs / max(1, self.macs), 4)
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -75,10 +88,18 @@ class Analysis:
             "slow_traffic": {"read_bytes": self.read_bytes, "written_bytes": self.written_bytes},
             "flash_bytes": self.flash_bytes,
             "macs": self.macs,
-            "macs_overhead": 1.0,
+            "macs_overhead": round(self.macs_overhead, 4),
             "lower_bound_bytes": self.lower_bound_bytes,
             "techniques": list(self.chosen),
             "smallest": {t.name: t.fast_bytes for t in self.techniques},
+            "front": [
+                {
+                    "fast_bytes": point.fast_bytes,
+                    "macs_overhead": self.overhead_of(point),
+                    "kernel_calls": point.kernel_calls,
+                }
+                for point in self.front
+            ],
             "operators": self.operators,
             "parameters": self.parameters,
             "reasons": [str(r) for r in self.reasons],
@@ -139,10 +160,20 @@ def analyze_model(path: str | Path, settings: driver.Settings) -> Analysis:
         chosen=report.techniques,
         reasons=tuple(reasons),
         notes=loaded.notes,
+        front=_front(graph, selection, settings),
+        macs_overhead=report.executed_macs / max(1, report.macs),
         slow_bytes=report.slow_bytes,
         read_bytes=report.read_bytes,
         written_bytes=report.written_bytes,
     )
+
+
+def _front(graph: Graph, selection: Selection, settings: driver.Settings) -> tuple[Point, ...]:
+    """What less memory costs; not for networks whose search takes long."""
+    if len(graph.nodes) > FRONT_NODES:
+        return ()
+    options = driver.plan_options(settings, Objective.MEMORY)
+    return pareto_front(graph, selection, with_overhead(options, FRONT_OVERHEAD))
 
 
 def _with_slow_memory(graph: Graph, selection: Selection, settings: driver.Settings) -> list[ExecutionPlan]:

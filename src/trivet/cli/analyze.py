@@ -47,6 +47,8 @@ def _print(analysis: Analysis, arguments: argparse.Namespace) -> None:
             console.print(line, markup=False)
     for technique in analysis.techniques:
         console.print(f"  smallest fast memory, {technique.name}: {technique.fast_bytes:,} bytes", markup=False)
+    if analysis.front and not arguments.quiet:
+        console.print(_front_table(analysis))
     console.print(f"  flash (plan with weights): {analysis.flash_bytes:,} bytes")
     if analysis.fits:
         how = ", ".join(analysis.chosen)
@@ -59,6 +61,16 @@ def _print(analysis: Analysis, arguments: argparse.Namespace) -> None:
     console.print("FAIL")
     for reason in analysis.reasons:
         console.print(f"  {reason}", markup=False)
+
+
+def _front_table(analysis: Analysis) -> Table:
+    """What less memory costs."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("  bytes in use", "MACs executed", "kernel calls"):
+        table.add_column(title, justify="right")
+    for point in analysis.front:
+        table.add_row(f"{point.fast_bytes:,}", f"{analysis.overhead_of(point):.3f}x", f"{point.kernel_calls:,}")
+    return table
 
 
 def _layer_table(analysis: Analysis, verbose: bool) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trivet.analysis.liveness import layer_by_layer
@@ -13,7 +14,7 @@ from trivet.ir.graph import Graph, Node
 from trivet.planning.layout import Layout, Solver, build_plan, whole_tensors
 from trivet.planning.options import Objective, PlanOptions
 from trivet.planning.order import find_order
-from trivet.planning.plan import CALLER, FAST, ExecutionPlan, KernelNeeds, Region
+from trivet.planning.plan import CALLER, FAST, BufferKind, ExecutionPlan, KernelNeeds, Region
 from trivet.planning.validate import violations
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 else:
     splits, staging = late("trivet.planning.splits"), late("trivet.planning.staging")
     streaming = late("trivet.planning.streaming")
+
+OVERHEAD_TRIED = 1.25
+"""Repeated work that a refusal looks at."""
 
 BLAMED = 3
 """Operators that a refusal names."""
@@ -45,7 +49,7 @@ def plan(
     problems = violations(best)
     assert not problems, f"the planner made an invalid plan: {problems}"
     if fast_bytes is not None and best.region_bytes(FAST) > fast_bytes:
-        raise refusal(best, fast_bytes)
+        raise refusal(best, fast_bytes, planner.techniques())
     return best
 
 
@@ -90,6 +94,17 @@ class _Planner:
         budgets = self.fast_bytes, slow_bytes
         return staging.staged(self._streamable(), self.needs, self.options, budgets, total)
 
+    def techniques(self) -> dict[str, int]:
+        """The smallest budget that works, by what is done for it."""
+        small = replace(self.options, objective=Objective.MEMORY)
+        again = replace(small, max_overhead=max(small.max_overhead, OVERHEAD_TRIED))
+        found = {"layer by layer": _size(self._smallest_of(self._layer_wise()))}
+        unbounded = Region(FAST, None, self.options.alignment)
+        for name, options in (("row streams", small), (f"--max-overhead {again.max_overhead:g}", again)):
+            nodes = self.orders[0]
+            found[name] = _size(streaming.streamed(self.graph, nodes, self.needs, options, unbounded))
+        return found
+
     def _fits(self, plan: ExecutionPlan) -> bool:
         return self.fast_bytes is None or _size(plan) <= self.fast_bytes
 
@@ -126,21 +141,35 @@ def _distinct(orders: Iterable[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
     return list({tuple(map(id, nodes)): nodes for nodes in orders}.values())
 
 
-def refusal(best: ExecutionPlan, fast_bytes: int) -> DoesNotFit:
-    """Why `fast_bytes` are too few for the smallest plan that was found."""
+def refusal(best: ExecutionPlan, fast_bytes: int, techniques: dict[str, int]) -> DoesNotFit:
+    """Why `fast_bytes` are too few for the smallest plan that was found, and what each technique would need."""
     needed = best.region_bytes(FAST)
     loads = sorted(_loads(best), key=lambda pair: -pair[0])
     blamed = ", ".join(f"{name} ({load:,} bytes in use)" for load, name in loads[:BLAMED] if load > fast_bytes)
     text = f"needs {needed:,} bytes of fast memory, {needed - fast_bytes:,} more than the budget of {fast_bytes:,}"
     blame = f"; over the budget: {blamed}" if blamed else "; no step alone exceeds the budget, the addresses do"
-    return DoesNotFit(text + blame, hint=f"{needed:,} bytes is the smallest budget that was found to work")
+    others = "; ".join(f"{name}: {size:,}" for name, size in techniques.items())
+    whole = [b for b in best.buffers if b.kind is BufferKind.INPUT and b.region == FAST]
+    rows = f"; the input takes {sum(b.size_bytes for b in whole):,} of them: --input-rows" if whole else ""
+    hint = f"{needed:,} bytes is the smallest budget that was found to work ({others}){rows}"
+    return DoesNotFit(text + blame, hint=hint)
+
+
+def _covered(spans: Iterable[tuple[int, int]]) -> int:
+    """Bytes in any of the spans."""
+    total = end = 0
+    for start, stop in sorted(spans):
+        total += max(0, stop - max(start, end))
+        end = max(end, stop)
+    return total
 
 
 def _loads(plan: ExecutionPlan) -> list[tuple[int, str]]:
     """Bytes in use during each stream, and the name of its last step."""
     found = []
     for now, stream in enumerate(s for stage in plan.stages for s in stage.streams):
-        load = sum(b.size_bytes for b in plan.buffers if b.birth <= now <= b.death and b.region != CALLER)
+        held = [b for b in plan.buffers if b.birth <= now <= b.death and b.region != CALLER]
+        load = _covered((b.offset, b.offset + b.size_bytes) for b in held)
         node = stream.steps[-1].node
         found.append((load, f"{node.op.name} %{node.outputs[0].name}"))
     return found
