@@ -59,20 +59,7 @@ def public_header(plan: PlanInfo, options: ModuleOptions, name: str, rows: str =
         f"#define {upper}_LAYERS {len(plan.steps)}u",
         *_region_macros(plan, upper),
         "",
-        "/* Constants such as weights, and memory, may be placed: define these to section attributes. */",
-        "#if defined(__GNUC__) || defined(__clang__) || defined(__ARMCC_VERSION)",
-        f"#define {upper}_ALIGNED(bytes) __attribute__((aligned(bytes)))",
-        "#elif defined(__ICCARM__)",
-        f'#define {upper}_ALIGNED(bytes) _Pragma("data_alignment=16")',
-        "#elif defined(_MSC_VER)",
-        f"#define {upper}_ALIGNED(bytes) __declspec(align(bytes))",
-        "#else",
-        '#error "how does this compiler align data?"',
-        "#endif",
-        f"#ifndef {upper}_CONSTANTS_SECTION",
-        f"#define {upper}_CONSTANTS_SECTION",
-        "#endif",
-        "",
+        *_placement(upper),
         *_types(p, upper),
         *([rows, ""] if rows else []),
         *_callback(p, options),
@@ -95,6 +82,25 @@ def public_header(plan: PlanInfo, options: ModuleOptions, name: str, rows: str =
         "",
     ]
     return "\n".join(lines)
+
+
+def _placement(upper: str) -> list[str]:
+    return [
+        "/* Constants such as weights, and memory, may be placed: define these to section attributes. */",
+        "#if defined(__GNUC__) || defined(__clang__) || defined(__ARMCC_VERSION)",
+        f"#define {upper}_ALIGNED(bytes) __attribute__((aligned(bytes)))",
+        "#elif defined(__ICCARM__)",
+        f'#define {upper}_ALIGNED(bytes) _Pragma("data_alignment=16")',
+        "#elif defined(_MSC_VER)",
+        f"#define {upper}_ALIGNED(bytes) __declspec(align(bytes))",
+        "#else",
+        '#error "how does this compiler align data?"',
+        "#endif",
+        f"#ifndef {upper}_CONSTANTS_SECTION",
+        f"#define {upper}_CONSTANTS_SECTION",
+        "#endif",
+        "",
+    ]
 
 
 def _types(p: str, upper: str) -> list[str]:
