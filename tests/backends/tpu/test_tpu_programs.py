@@ -18,6 +18,7 @@ from trivet import driver, interp
 from trivet.backends.tpu.execute import execute
 from trivet.backends.tpu.machine import ARRAY_SIZES, reference
 from trivet.backends.tpu.schedule import read, write
+from trivet.core.numerics import Numerics
 from trivet.errors import CompileError
 from trivet.frontends.tiny.convert import parse
 
@@ -111,3 +112,12 @@ def test_random_programs_equal_the_oracle_or_are_refused(data: st.DataObject, ar
     inputs = random_inputs(graph)
     for expected, actual in zip(interp.run(parse(text), inputs)[0], execute(program, inputs), strict=True):
         np.testing.assert_array_equal(actual, expected, err_msg=text)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_equal_the_reference_kernels_of_litert_where_that_is_asked_for(name: str, shared: Path) -> None:
+    graph = legal(driver.load(network(name).path, driver.Settings(numerics=Numerics.LITERT)).graph)
+    outputs = execute(compiled(graph, 32, 1), load_arrays(network(name).golden, "in"))
+    for expected, actual in zip(load_arrays(network(name).golden, "ref"), outputs, strict=True):
+        np.testing.assert_array_equal(actual, expected)
