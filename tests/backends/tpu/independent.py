@@ -182,7 +182,8 @@ class Machine:
         r = int32(self.element(step["operand"], m, n) + step["offset"])
         if step["scale"] is not None:
             r = self.step({"kind": "scale", **step["scale"]}, r, m, n, 0)
-        return int32({"add": v + r, "sub": v - r, "mul": v * r}[step["operation"]])
+        results = {"add": v + r, "sub": v - r, "mul": v * r, "min": min(v, r), "max": max(v, r)}
+        return int32(results[step["operation"]])
 
     # Layers.
 

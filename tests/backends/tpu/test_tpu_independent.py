@@ -27,7 +27,7 @@ from trivet.ir.graph import Graph
 from trivet.ir.types import TensorType
 from trivet.ops.activation import LeakyRelu, Logistic, Lookup
 from trivet.ops.conv import Conv2D
-from trivet.ops.elementwise import Add, Mul, Sub
+from trivet.ops.elementwise import Add, Maximum, Minimum, Mul, Sub
 from trivet.ops.matmul import Dense
 from trivet.ops.movement import Pad, Transpose
 from trivet.ops.pool import AveragePool2D
@@ -87,7 +87,9 @@ def layers() -> dict[str, Graph]:
     b = Builder(6)
     x, y = b.input(1, 5, 4, 3), b.graph.add_input("other", TensorType(I8, (4, 3), OTHER))
     sums = [b.emit(op(FULL, QUANT, TFLM), x, y) for op in (Add, Sub, Mul)]
-    made["sums and products that broadcast"] = b.finish(*sums)
+    made["sums and products that broadcast"] = b.finish(
+        *sums, b.emit(Minimum(QUANT), x, y), b.emit(Maximum(QUANT), x, y)
+    )
     b = Builder(7)
     same = ((1, 1), (1, 1))
     made["an average pool with padding"] = b.finish(

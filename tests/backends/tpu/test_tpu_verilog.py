@@ -65,10 +65,11 @@ def simulate(directory: Path, array: int) -> None:
         sources=sorted(HARDWARE.glob("*.v")),
         hdl_toplevel="tpu",
         parameters={"N": array},
-        build_args=["-g2005"],
+        build_args=["-g2005", "-Wall"],
         build_dir=build,
         log_file=directory / "build.log",
     )
+    assert "warning" not in (directory / "build.log").read_text()
     try:
         results = icarus.test(
             test_module="verilog_machine",

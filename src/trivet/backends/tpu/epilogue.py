@@ -127,3 +127,7 @@ class Epilogue:
                 return within_int32(v - r, "a difference of two operands")
             case Operation.MUL:
                 return within_int32(v * r, "a product of two operands")
+            case Operation.MIN:
+                return np.minimum(v, r)
+            case Operation.MAX:
+                return np.maximum(v, r)

@@ -119,6 +119,8 @@ class Operation(IntEnum):
     ADD = 0
     SUB = 1
     MUL = 2
+    MIN = 3
+    MAX = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ Lower = Callable[[Builder], None]
 """Adds the layers of one node."""
 
 FAMILIES: Mapping[str, Sequence[type[Op]]] = {
-    "elementwise": (a.Relu, *TABLES, e.Add, e.Sub, e.Mul, Softmax),
+    "elementwise": (a.Relu, *TABLES, e.Add, e.Sub, e.Mul, e.Minimum, e.Maximum, Softmax),
     "floats": (Quantize, Dequantize),
     "movement": (m.Reshape, m.Transpose, m.Slice, m.Expand, m.Concat, m.Pad, ResizeNearest),
     "pools": (MaxPool2D, AveragePool2D, Mean),

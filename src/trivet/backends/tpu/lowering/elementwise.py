@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -29,13 +30,23 @@ from trivet.core.dtype import I8, I32, U8
 from trivet.core.numerics import Numerics, Overflow
 from trivet.core.quant import Multiplier
 from trivet.ir.graph import Node, Value
+from trivet.ir.op import Op
 from trivet.ops.activation import Relu
-from trivet.ops.elementwise import Add, Mul, Sub
+from trivet.ops.elementwise import Add, Maximum, Minimum, Mul, Sub
 from trivet.ops.products import clamp_limits
 from trivet.ops.softmax import Softmax, powers8
 from trivet.ops.stored import scale_ratio
 from trivet.ops.tflite_elementwise import scale_of, sum_multiplier, term_multiplier
 from trivet.ops.tflite_softmax import power_table
+
+OPERATIONS: Mapping[type[Op], Operation] = {
+    Add: Operation.ADD,
+    Sub: Operation.SUB,
+    Mul: Operation.MUL,
+    Minimum: Operation.MIN,
+    Maximum: Operation.MAX,
+}
+"""How the epilogue joins the second operand of each operator."""
 
 SUM_BITS = 20
 """Fraction bits of the terms of a quantized int8 sum."""
@@ -107,6 +118,15 @@ def lower_pair(node: Node) -> Lower:
     return partial(_emit_pair, node)
 
 
+@LOWERINGS.kernel(Minimum, Maximum)
+def lower_extremum(node: Node) -> Lower:
+    """The smaller or larger stored value, whatever the scales."""
+    dtypes = {value.type.dtype for value in node.inputs}
+    refuse_unless(dtypes in ({I8}, {I32}), node, "its operands are neither i8 nor i32")
+    refuse_unless(node.output.type.rank <= 4 or _alike(node), node, "it broadcasts over more than four axes")
+    return partial(_emit_pair, node)
+
+
 def _alike(node: Node) -> bool:
     return all(value.type.shape == node.output.type.shape for value in node.inputs)
 
@@ -136,9 +156,8 @@ def _broadcast(builder: Builder, value: Value, shape: tuple[int, ...]) -> View:
 
 def _pair_steps(node: Node, other: View) -> tuple[Step, ...]:
     op, types = node.op, node.input_types
-    operation = {Add: Operation.ADD, Sub: Operation.SUB, Mul: Operation.MUL}[type(op)]  # type: ignore[index]
-    assert isinstance(op, Add | Sub | Mul)
-    if op.out is None:
+    operation = OPERATIONS[type(op)]
+    if not isinstance(op, Add | Sub | Mul) or op.out is None:
         return (Join(operation, other),)
     assert op.numerics is not None and types[0].quant is not None and types[1].quant is not None
     zeros = [type_.quant.zero_point for type_ in types if type_.quant is not None]
