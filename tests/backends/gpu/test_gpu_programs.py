@@ -45,7 +45,7 @@ def test_random_programs_are_right_on_both_machines(
     assert same(run_publicly(program, inputs, tmp_path_factory.mktemp("public")), right)
 
 
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(st.integers(1, 9), st.integers(1, 40), st.integers(1, 40), st.sampled_from(["x @ w", "x @ w + b", RELU_BIAS]))
 def test_products_of_any_size_are_right_and_get_cheaper_by_level(
     rows: int, inner: int, columns: int, tail: str

@@ -22,12 +22,12 @@ class Compiled:
     shared_words: int
 
 
-def compile_kernel(kernel: Kernel, machine: Machine) -> Compiled:
-    """Flatten, allocate, emit.
+def compile_kernel(kernel: Kernel, machine: Machine, prune: bool = True) -> Compiled:
+    """Flatten, allocate, emit; without `prune` as an estimate.
 
     Raises: DoesNotFit.
     """
-    allocation = allocate(kernel, flatten(kernel), machine.registers)
+    allocation = allocate(kernel, flatten(kernel), machine.registers, prune)
     program = Program(kernel.name, _instructions(allocation))
     return Compiled(kernel, program, allocation, kernel.shared_words + allocation.slots * kernel.block)
 

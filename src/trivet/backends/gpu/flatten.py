@@ -21,7 +21,7 @@ from trivet.backends.gpu.ir import (
     Value,
     Var,
 )
-from trivet.backends.gpu.isa import Opcode, Role
+from trivet.backends.gpu.isa import Opcode
 from trivet.core.record import dataclass
 
 
@@ -41,15 +41,12 @@ class Virtual:
     weight: int = 1
 
     def reads(self) -> tuple[Var, ...]:
-        pairs = zip(self.opcode.roles, self.operands, strict=True)
-        return tuple(operand for role, operand in pairs if role is not Role.RESULT and isinstance(operand, Var))
+        read = self.operands[1:] if self.opcode.has_result else self.operands
+        return tuple([operand for operand in read if isinstance(operand, Var)])
 
     def result(self) -> Var | None:
-        if self.opcode.roles and self.opcode.roles[0] is Role.RESULT:
-            result = self.operands[0]
-            assert isinstance(result, Var)
-            return result
-        return None
+        result = self.operands[0] if self.opcode.has_result else None
+        return result if isinstance(result, Var) else None
 
     def target(self) -> Label | None:
         """Where it may jump to."""

@@ -79,6 +79,7 @@ class Opcode(Enum):
         self.roles = roles
         self.kind = kind
         self.extended = extended
+        self.has_result = Role.RESULT in roles[:1]
 
 
 BY_MNEMONIC = {opcode.mnemonic: opcode for opcode in Opcode}

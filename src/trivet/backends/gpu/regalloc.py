@@ -43,8 +43,8 @@ class Allocation:
         return len(self.spilled)
 
 
-def allocate(kernel: Kernel, code: Sequence[Line], registers: int) -> Allocation:
-    """Registers for the code of a kernel.
+def allocate(kernel: Kernel, code: Sequence[Line], registers: int, prune: bool = True) -> Allocation:
+    """Registers for the code of a kernel; without `prune` sooner, and maybe with a few more spills.
 
     Raises: DoesNotFit where even an empty machine has too few for one instruction.
     """
@@ -52,7 +52,7 @@ def allocate(kernel: Kernel, code: Sequence[Line], registers: int) -> Allocation
     spiller = _Spiller(kernel, named, registers)
     while (moment := crowded(spiller.intervals(), registers)) is not None:
         spiller.make_room(moment)
-    if len(named) <= MOST_TO_PRUNE:
+    if prune and len(named) <= MOST_TO_PRUNE:
         spiller = _pruned(spiller, named)
     chosen = _assign(spiller.code, spiller.intervals(), kernel.parameters)
     return Allocation(tuple(spiller.code), chosen, tuple(spiller.spilled), tuple(spiller.recomputed))

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from trivet.backends.gpu.flatten import Label, Line, Virtual
 from trivet.backends.gpu.ir import Value, Var
-from trivet.backends.gpu.isa import Role
-from trivet.backends.gpu.liveness import live_after
+from trivet.backends.gpu.liveness import stretches
 
 
 def renumbered(code: Sequence[Line]) -> list[Line]:
@@ -17,15 +16,10 @@ def renumbered(code: Sequence[Line]) -> list[Line]:
 
     What enters or leaves such a stretch keeps its name, so that ways that meet agree on it.
     """
-    after = live_after(code)
     names = map(Var, (f"web.{i}" for i in itertools.count()))
     done: list[Line] = []
-    start = 0
-    for index, line in enumerate(code):
-        ends = isinstance(line, Label) or line.target() is not None
-        if ends or index == len(code) - 1:
-            done += _stretch(code[start : index + 1], after[index], names)
-            start = index + 1
+    for stretch in stretches(code):
+        done += _stretch(code[stretch.start : stretch.stop], stretch.leaving, names)
     return done
 
 
@@ -40,7 +34,6 @@ def _stretch(code: Sequence[Line], leaving: frozenset[Var], names: map[Var]) -> 
         result = line.result()
         operands: list[Value | Label] = [now.get(o, o) if isinstance(o, Var) else o for o in line.operands]
         if result is not None:
-            assert line.opcode.roles[0] is Role.RESULT
             stays = last[result] == index and result in leaving
             updates = result in line.reads()  # in place: the old value ends where the new one begins
             now[result] = result if stays else now.get(result, result) if updates else next(names)

@@ -36,7 +36,7 @@ def outlook(kernel: Kernel, machine: Machine) -> Outlook:
     for later in (Unroll(), Fold(), KernelDce(), Sink()):
         kernel = later.run(kernel, machine, ignored)
     try:
-        made = compile_kernel(kernel, machine)
+        made = compile_kernel(kernel, machine, prune=False)
     except DoesNotFit:
         return HOPELESS
     if made.shared_words > machine.shared_words:
