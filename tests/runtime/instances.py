@@ -23,8 +23,8 @@ from trivet.ir.graph import Graph, Node
 from trivet.ir.op import Array, Op
 from trivet.ir.types import TensorType
 from trivet.ops.block import Block
-from trivet.ops.conv import Conv2D, DepthwiseConv2D
-from trivet.ops.elementwise import Div
+from trivet.ops.conv import Conv2D, ConvTranspose2D, DepthwiseConv2D
+from trivet.ops.elementwise import Div, SquaredDifference
 from trivet.ops.reduce import Mean
 from trivet.ops.softmax import Softmax
 
@@ -57,6 +57,8 @@ RARE: tuple[tuple[Op, tuple[TensorType, ...]], ...] = (
     (Mean((1, 2), True, out=S8.quant, numerics=Numerics.TFLM), (S8,)),
     (Mean((1, 2), True), (TensorType(F32, (2, 4, 3, 2)),)),
     (Div(out=S8.quant, numerics=Numerics.TFLM), (S8, S8)),
+    (SquaredDifference(out=S8.quant, numerics=Numerics.ONNX), (S8, S8)),
+    (ConvTranspose2D(stride=(2, 2)), (TensorType(F32, (1, 3, 3, 2)), TensorType(F32, (2, 2, 2, 2)))),
     (BLOCK, (X8, TensorType(I8, (8, 1, 1, 4), W8), TensorType(I8, (3, 3, 8), W8), TensorType(I8, (4, 1, 1, 8), W8))),
 )
 """Operators and operands whose kernels random instances seldom reach."""

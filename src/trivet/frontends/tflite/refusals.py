@@ -7,7 +7,6 @@ from trivet.errors import Unsupported
 _LOOP = "unroll the loop when exporting (Keras: unroll=True)"
 _RECURRENT = "export the layer as a plain graph: Keras with unroll=True, or as a streaming network with variables"
 _TABLE = "replace strings by numbers before the network"
-_BOOLEAN = "write it with comparisons, MINIMUM and MAXIMUM on numbers"
 _OUTSIDE = "cut the network before it, and compute it in the application"
 
 _REASONS: dict[str, tuple[str, str]] = {
@@ -27,11 +26,6 @@ _REASONS: dict[str, tuple[str, str]] = {
     "HASHTABLE_FIND": ("a table of strings", _TABLE),
     "HASHTABLE_IMPORT": ("a table of strings", _TABLE),
     "HASHTABLE_LOOKUP": ("a table of strings", _TABLE),
-    "LOGICAL_AND": ("logic on booleans", _BOOLEAN),
-    "LOGICAL_OR": ("logic on booleans", _BOOLEAN),
-    "LOGICAL_NOT": ("logic on booleans", _BOOLEAN),
-    "REDUCE_ALL": ("logic on booleans", _BOOLEAN),
-    "REDUCE_ANY": ("logic on booleans", _BOOLEAN),
     "CONV_3D": ("convolutions have one or two spatial axes", "use CONV_2D on slices"),
     "CONV_3D_TRANSPOSE": ("convolutions have one or two spatial axes", "use TRANSPOSE_CONV on slices"),
     "DELEGATE": (

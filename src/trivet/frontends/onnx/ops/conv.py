@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trivet.frontends.onnx.context import Context, Converters
 from trivet.frontends.onnx.layout import from_image, image, two
+from trivet.frontends.onnx.ops.volume import convolution3d
 from trivet.frontends.onnx.windows import Pads, explicit_pads, pads2d, window
 from trivet.ir.graph import Value
 from trivet.ops.conv import Conv2D, ConvTranspose2D, DepthwiseConv2D
@@ -21,10 +22,12 @@ def conv(ctx: Context) -> Value:
 def convolution(ctx: Context, x: Value, w: Value, bias: Value | None) -> Value:
     """The convolution that the attributes describe: depthwise when every channel is its own group."""
     rank, groups = x.type.rank, ctx.attr_int("group", 1)
-    check_operands(ctx, x, w, groups)
+    check_operands(ctx, x, w, groups, highest=5)
     channels = x.type.shape[1]
     if w.type.shape[1] * groups != channels or w.type.shape[0] % groups:
         ctx.invalid(f"{groups} groups of {w.type.shape[1]} channels do not suit the operand {x.type}")
+    if rank == 5:
+        return convolution3d(ctx, x, w, bias)
     shape = window(ctx, x.type.shape[2:], _kernel(ctx, w))
     storage = image(ctx, x)
     bias_operands = () if bias is None else (bias,)
@@ -58,9 +61,9 @@ def conv_transpose(ctx: Context) -> Value:
     return from_image(ctx, ctx.emit(op, *operands), x.type.rank)
 
 
-def check_operands(ctx: Context, x: Value, w: Value, groups: int) -> None:
-    """The ranks and the group count, before anything is computed from them."""
-    if x.type.rank not in (3, 4):
+def check_operands(ctx: Context, x: Value, w: Value, groups: int, highest: int = 4) -> None:
+    """The ranks (at most `highest`) and the group count, before anything is computed from them."""
+    if not 3 <= x.type.rank <= highest:
         image(ctx, x)
     if w.type.rank != x.type.rank or groups < 1:
         ctx.invalid(f"weights {w.type} in {groups} groups do not suit the operand {x.type}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trivet.frontends.onnx.context import Context, Converters
 from trivet.frontends.onnx.layout import channels_first, channels_last, from_image, image, two
+from trivet.frontends.onnx.ops.volume import average_pool3d, max_pool3d
 from trivet.frontends.onnx.windows import pads2d, pooling_pads, window
 from trivet.ir.graph import Value
 from trivet.ir.op import Op
@@ -19,6 +20,8 @@ ONNX = Converters()
 def max_pool(ctx: Context) -> Value:
     """x: [N, C, ...] -> [N, C, ...]; the optional indices are refused."""
     x = ctx.operand(0)
+    if x.type.rank == 5:
+        return max_pool3d(ctx, x)
     storage = image(ctx, x)
     shape = window(ctx, x.type.shape[2:], ctx.attr_ints("kernel_shape"))
     pads = pads2d(pooling_pads(ctx, shape, x.type.shape[2:]))
@@ -34,6 +37,8 @@ def average_pool(ctx: Context) -> Value:
 
 def pooled(ctx: Context, x: Value) -> Value:
     """The average pool that the attributes describe."""
+    if x.type.rank == 5:
+        return average_pool3d(ctx, x)
     storage, sizes = image(ctx, x), x.type.shape[2:]
     shape = window(ctx, sizes, ctx.attr_ints("kernel_shape"))
     if any(d != 1 and k != 1 for d, k in zip(shape.dilation, shape.kernel, strict=True)):

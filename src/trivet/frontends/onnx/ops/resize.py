@@ -9,6 +9,7 @@ import numpy as np
 from trivet.frontends.onnx.context import Context, Converters
 from trivet.frontends.onnx.layout import channels_first, channels_last, two
 from trivet.frontends.onnx.ops.movement import listed_axes
+from trivet.frontends.onnx.ops.resample import resampled
 from trivet.ir.graph import Value
 from trivet.ops.resize import Coordinates, NearestRounding, ResizeBilinear, ResizeNearest
 
@@ -31,9 +32,11 @@ def resize(ctx: Context) -> Value:
     """x, region (unused), scales, sizes; before operator set 11: x, scales, with Upsample's positions."""
     if ctx.opset < 11:
         return _upsampled(ctx)
-    if ctx.attr_flag("antialias"):
-        ctx.refuse("antialias", hint="export with antialias=False, or filter with a depthwise Conv before it")
     scales, sizes = _targets(ctx)
+    mode, coordinates = ctx.attr_text("mode", "nearest"), ctx.attr_text("coordinate_transformation_mode", "half_pixel")
+    by_sums = ctx.attr_flag("antialias") or coordinates == "half_pixel_symmetric"
+    if mode == "cubic" or (mode == "linear" and by_sums):
+        return resampled(ctx, sizes, scales)
     return _resized(ctx, sizes, scales, _coordinates(ctx), _rounding(ctx))
 
 

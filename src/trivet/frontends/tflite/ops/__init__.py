@@ -23,6 +23,7 @@ FAMILIES = (
     "state",
     "custom",
     "recurrent",
+    "indexing",
 )
 """Those that most networks need come first: a family is imported when no earlier one knows an operator."""
 
