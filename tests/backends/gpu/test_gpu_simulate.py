@@ -261,3 +261,24 @@ def test_random_programs_end_as_on_the_public_machine(
     expected = run_on_public_machine(launch, memory, tmp_path_factory.mktemp("public"))
     simulate(launch, memory)
     assert np.array_equal(memory, expected)
+
+
+@given(st.data())
+def test_random_phases_end_as_on_the_public_machine(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Between barriers each thread writes a word of its own, global or of its block, and reads another's of before."""
+    grid, block = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4))
+    threads, lines = grid * block, ["SET R0, R7"]
+    for phase in range(data.draw(st.integers(1, 4))):
+        far, near = data.draw(st.integers(0, threads - 1)), data.draw(st.integers(0, block - 1))
+        shared = data.draw(st.booleans())
+        store, load = ("SHST R6, R0", f"SHLD R1, {near}") if shared else ("ST R7, R0", f"LD R1, {far}")
+        wait = "SYNCB" if shared else "SYNC"
+        skip = data.draw(st.integers(0, 3))
+        lines += [store, wait, load, wait, f"BEQ R6, {skip}, end{phase}", "ADD R0, R0, R1", f"end{phase}:"]
+    launch = Launch(assemble("\n".join([*lines, "ST R7, R0"])), grid, block, (), block)
+    memory = words(*range(20, 20 + threads))
+    expected = run_on_public_machine(launch, memory, tmp_path_factory.mktemp("public"))
+    simulate(launch, memory, MACHINE, check_races=True)
+    assert np.array_equal(memory, expected)
