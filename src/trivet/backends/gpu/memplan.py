@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from trivet.backends.gpu.kernels import RECIPES
@@ -145,9 +143,3 @@ def initial_memory(plan: MemoryPlan, words: int | None = None) -> Words:
         buffer = plan.buffers[index]
         memory[buffer.address : buffer.address + buffer.words] = data
     return memory
-
-
-def values_of(memory: Words, plan: MemoryPlan, values: Sequence[Value]) -> list[Words]:
-    """The words of values, flat."""
-    found = [plan.of(value) for value in values]
-    return [memory[buffer.address : buffer.address + buffer.words] for buffer in found]

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from trivet.backends.gpu.ir import Kernel
 from trivet.backends.gpu.ir_interp import interpret
 from trivet.backends.gpu.ir_text import print_kernel
@@ -84,8 +82,3 @@ def lower(graph: Graph, machine: Machine) -> KernelProgram:
         name = f"k{index}_{node.op.name}"
         kernels.append(recipe.write(name, memory.addresses(node, recipe), machine))
     return KernelProgram(tuple(kernels), memory, Interface(tuple(graph.inputs), tuple(graph.outputs)))
-
-
-def as_words(array: Array) -> Words:
-    """An array's elements, one a word."""
-    return np.asarray(array, np.int64).ravel()
