@@ -15,6 +15,7 @@ from trivet.errors import CompileError, DoesNotFit
 from trivet.ir.graph import Graph
 from trivet.planning.front import Point, pareto_front, with_overhead
 from trivet.planning.options import Objective
+from trivet.planning.order import Order, find_order
 from trivet.planning.plan import ExecutionPlan
 from trivet.planning.planner import plan as make_plan
 from trivet.report import bytes_in_use, plan_report, techniques
@@ -63,6 +64,7 @@ class Analysis:
     flash_bytes: int
     lower_bound_bytes: int
     chosen: tuple[str, ...]
+    order: Order
     reasons: tuple[CompileError, ...]
     notes: tuple[str, ...]
     front: tuple[Point, ...] = ()
@@ -100,6 +102,11 @@ class Analysis:
                 }
                 for point in self.front
             ],
+            "order": {
+                "peak_bytes": self.order.peak_bytes,
+                "lower_bound_bytes": self.order.lower_bound,
+                "proved": self.order.proved,
+            },
             "operators": self.operators,
             "parameters": self.parameters,
             "reasons": [str(r) for r in self.reasons],
@@ -158,6 +165,7 @@ def analyze_model(path: str | Path, settings: driver.Settings) -> Analysis:
         flash_bytes=report.flash_bytes,
         lower_bound_bytes=report.lower_bound_bytes,
         chosen=report.techniques,
+        order=find_order(graph),
         reasons=tuple(reasons),
         notes=loaded.notes,
         front=_front(graph, selection, settings),

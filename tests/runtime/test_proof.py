@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from patches import Patch, patched, record_of, section
+from patches import STATUSES, Patch, patched, record_of, section
 
 from networks import CHECKOUT
 from sketches import architectures
@@ -16,7 +16,8 @@ from sketches.graphs import int8_graph
 from sketches.layers import Sketch
 from trivet import driver
 from trivet.backends.plan import format as f
-from trivet.backends.plan.host import HostModel
+from trivet.backends.plan.host import HostModel, aligned
+from trivet.core.native import open_library
 from trivet.errors import InvalidModel
 from trivet.frontends.options import Loaded
 from trivet.planning.options import Objective
@@ -173,3 +174,53 @@ def test_the_high_water_mark_is_measured_and_shows_one_byte_too_many(name: str, 
     image = [np.random.default_rng(0).integers(-128, 128, tensor.shape).astype(np.int8)]
     assert honest.high_water_bytes(image) == honest.arena_bytes
     assert model.high_water_bytes(image) == model.arena_bytes + 1
+
+
+def proved_in_c(data: bytes) -> str:
+    """What the debug build of the runtime says of a plan: the status of opening, binding, proving."""
+    runtime = open_library()
+    plan = aligned(len(data), 16)
+    plan[: len(data)] = np.frombuffer(data, np.uint8)
+    model = aligned(runtime.trivet_host_model_bytes(), 16)
+    pointer = ctypes.c_void_p(model.ctypes.data)
+    opened = runtime.trivet_open(pointer, ctypes.c_void_p(plan.ctypes.data), ctypes.c_size_t(len(data)))
+    if opened:
+        return STATUSES[opened]
+    sizes = [runtime.trivet_region_bytes(pointer, r) for r in range(runtime.trivet_region_count(pointer))]
+    memories = [aligned(size, 64) for size in sizes]
+    places = (ctypes.c_size_t * (2 * len(memories)))(*[n for m in memories for n in (m.ctypes.data, m.size)])
+    bound = runtime.trivet_bind(pointer, places, len(memories))
+    marks = [np.zeros(2 * max(size, 1), np.uint32) for size in sizes]
+    pointers = (ctypes.c_void_p * len(marks))(*[array.ctypes.data for array in marks])
+    return STATUSES[bound or runtime.trivet_prove(pointer, pointers)]
+
+
+@pytest.mark.parametrize("name", [*SKETCHES, "digits"])
+def test_the_proof_in_c_accepts_plans_of_the_planner(name: str) -> None:
+    assert {proved_in_c(compiled(name, objective)) for objective in Objective} == {"OK"}
+
+
+def test_both_proofs_judge_alike_where_operands_are_moved() -> None:
+    """Every place of a tensor that a step reads, moved to every other place that there is."""
+    data = compiled("audio", Objective.SPEED)
+    steps, operands = records(data, "steps"), [row["tensor"] for row in records(data, "operands")]
+    tensors = records(data, "tensors")
+    refused = []
+    for step in steps[1:]:
+        read = operands[step["operands"]]
+        for target in {row["offset"] for row in tensors} - {tensors[read]["offset"]}:
+            changed = patched(data, *everywhere(data, read, "offset", target))
+            said, found = proved_in_c(changed), violations(changed)
+            if said in ("OK", "ERR_ORDER") and not any("claims" in text for text in found):
+                assert (said == "OK") == (found == []), f"{said}, {found}"
+            refused.append(said)
+    assert "ERR_ORDER" in refused
+
+
+@pytest.mark.parametrize("name", ["digits", "audio"])
+def test_the_proof_in_c_finds_shallow_rings(name: str) -> None:
+    data = compiled(name)
+    for index in rings(data):
+        depth = records(data, "tensors")[index]["depth"]
+        if depth > 1:
+            assert proved_in_c(patched(data, *everywhere(data, index, "depth", depth - 1))) != "OK"

@@ -45,6 +45,7 @@ def _print(analysis: Analysis, arguments: argparse.Namespace) -> None:
         console.print(_layer_table(analysis, bool(arguments.verbose)))
         for line in _margins(analysis.layers, arguments.verbose):
             console.print(line, markup=False)
+    console.print(f"  order of execution, layer by layer: {analysis.order}", markup=False)
     for technique in analysis.techniques:
         console.print(f"  smallest fast memory, {technique.name}: {technique.fast_bytes:,} bytes", markup=False)
     if analysis.front and not arguments.quiet:

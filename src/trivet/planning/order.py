@@ -34,6 +34,10 @@ class Order:
     def proved(self) -> bool:
         return self.peak_bytes == self.lower_bound
 
+    def __str__(self) -> str:
+        least = "no order needs less" if self.proved else f"no order needs less than {self.lower_bound:,}"
+        return f"{self.peak_bytes:,} bytes of tensors at the peak, {least}"
+
 
 def find_order(graph: Graph, max_states: int = MAX_STATES) -> Order:
     """The order with the lowest peak that was found; the graph's own where none is lower."""

@@ -100,4 +100,17 @@ trivet_status trivet_run(trivet_model *model);
 /* NULL: no observer. */
 void trivet_observe(trivet_model *model, trivet_observer observer, void *context);
 
+#ifdef TRIVET_DEBUG
+/* Who made a byte of memory: the step and the row. */
+typedef struct trivet_mark {
+    uint32_t writer;
+    uint32_t row;
+} trivet_mark;
+
+/* Goes through a bound plan without its kernels and checks that every row is there when it is read, and is what the
+ * plan says it is. `marks` holds an array for each region, with a mark for each of its bytes. TRIVET_ERR_ORDER: a call
+ * would read something else. Debug builds only. */
+trivet_status trivet_prove(const trivet_model *model, trivet_mark *const *marks);
+#endif
+
 #endif
