@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from networks_on_tpu import CHECKOUT, EXAMPLES, NETWORKS, compiled, compiled_network, legal, tiny
 
+from int8_networks import Builder
 from trivet import driver
+from trivet.backends.tpu.ir import ROWS, K
 from trivet.backends.tpu.machine import ARRAY_SIZES, reference
 from trivet.backends.tpu.timing import simulate
 from trivet.errors import CompileError
@@ -108,3 +110,11 @@ def test_the_table_in_the_documents_is_fresh(shared: Path, monkeypatch: pytest.M
     monkeypatch.setenv("TRIVET_SHARED", str(shared))
     monkeypatch.setattr("sys.argv", ["tpu_effects.py", "--check"])
     assert effects.main() == 0, "run: python scripts/tpu_effects.py"
+
+
+def test_narrow_results_are_computed_several_pixels_at_once() -> None:
+    b = Builder()
+    graph = legal(b.finish(b.conv(b.input(1, 12, 12, 2), 4)))
+    (layer,) = compiled(graph, 16, 1).layers
+    assert (layer.columns, layer.a.kernel, layer.a.stride, layer.a.out) == (12, (3, 5), (1, 3), (12, 4))
+    assert layer.passes[:, [ROWS, K]].tolist() == [[48, 0], [48, 16]], "two tiles for 48 rows, not for 144"

@@ -155,7 +155,8 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
     "floats": (Quantize, Dequantize),
     "movement": (m.Reshape, m.Transpose, m.Slice, m.Expand, m.Concat, m.Pad, ResizeNearest),
     "pools": (MaxPool2D, AveragePool2D, Mean),
-    "products": (MatMul, Dense, Conv2D, DepthwiseConv2D),
+    "products": (MatMul, Dense),
+    "convolutions": (Conv2D, DepthwiseConv2D),
 }
 """The operators that each file of this package lowers."""
 

@@ -1,4 +1,4 @@
-"""Products on the array: matrix products, dense layers, convolutions through an im2col view, depthwise in blocks."""
+"""Products on the array: matrix products and dense layers, and what convolutions share with them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ from trivet.ops.conv import Conv2D, DepthwiseConv2D
 from trivet.ops.matmul import Dense, MatMul
 from trivet.ops.products import clamp_limits
 from trivet.ops.stored import centered
-from trivet.ops.windows import Pads2D
 
 Block = tuple[int, int, tuple[tuple[int, int], ...]]
 """Output columns [n0, n1), and the runs (k, size) of rows of the weight matrix that they need."""
@@ -125,126 +124,31 @@ def _narrow(builder: Builder, value: Value, columns: int) -> View:
 @LOWERINGS.kernel(Dense)
 def lower_dense(node: Node) -> Lower:
     """[..., K] rows."""
-    _check_quantized(node)
+    check_quantized(node)
     return partial(_emit_dense, node)
 
 
 def _emit_dense(node: Node, builder: Builder) -> None:
-    weights = _centered_weights(node).T
+    weights = centered_weights(node).T
     view = builder.matrix(node.inputs[0], weights.shape[0])
     emit_product(builder, node, view, Product.dense(weights, builder.machine.array), None)
 
 
-@LOWERINGS.kernel(Conv2D)
-def lower_conv(node: Node) -> Lower:
-    """Windows through an im2col view; groups are blocks of the weight matrix."""
-    _check_quantized(node)
-    return partial(_emit_conv, node)
-
-
-def _emit_conv(node: Node, builder: Builder) -> None:
-    op = node.op
-    assert isinstance(op, Conv2D)
-    w = _centered_weights(node)
-    outputs, height, width, inputs = w.shape
-    channels = inputs * op.groups
-    matrix = np.zeros((height * width, channels, outputs), np.int16)
-    per_group = outputs // op.groups
-    for group in range(op.groups):
-        rows = slice(group * inputs, (group + 1) * inputs)
-        columns = slice(group * per_group, (group + 1) * per_group)
-        matrix[:, rows, columns] = w[columns].reshape(per_group, height * width, inputs).transpose(1, 2, 0)
-    product = _grouped(matrix, inputs, per_group, builder.machine.array)
-    view = _windows(builder, node, (height, width), op.stride, op.dilation, op.pads)
-    emit_product(builder, node, view, product, None)
-
-
-@LOWERINGS.kernel(DepthwiseConv2D)
-def lower_depthwise(node: Node) -> Lower:
-    """Blocks of channels: each tap is a diagonal tile."""
-    _check_quantized(node)
-    return partial(_emit_depthwise, node)
-
-
-def _emit_depthwise(node: Node, builder: Builder) -> None:
-    op = node.op
-    assert isinstance(op, DepthwiseConv2D)
-    w = _centered_weights(node)
-    height, width, outputs = w.shape
-    channels = node.inputs[0].type.shape[3]
-    multiplier = outputs // channels
-    matrix = np.zeros((height * width, channels, outputs), np.int16)
-    every = np.arange(outputs)
-    matrix[:, every // multiplier, every] = w.reshape(height * width, outputs)
-    product = _grouped(matrix, 1, multiplier, builder.machine.array)
-    view = _windows(builder, node, (height, width), op.stride, op.dilation, op.pads)
-    emit_product(builder, node, view, product, None)
-
-
-def _grouped(matrix: Array, inputs: int, outputs: int, size: int) -> Product:
-    """Weights [T, C, O] whose group g joins `inputs` channels to `outputs` columns: tiles with channels that count."""
-    taps, channels, columns = matrix.shape
-    weights = matrix.reshape(taps * channels, columns)
-    blocks: list[Block] = []
-    for n in range(0, columns, size):
-        stop = min(n + size, columns)
-        first, last = n // outputs * inputs, (-(-stop // outputs)) * inputs
-        if first == 0 and last == channels:
-            blocks.append((n, stop, Product.dense(weights, size).blocks[0][2]))
-            continue
-        runs = [
-            (tap * channels + start, min(size, last - start))
-            for tap in range(taps)
-            for start in range(first, last, size)
-        ]
-        blocks.append((n, stop, tuple(runs)))
-    return Product(weights, tuple(blocks))
-
-
-def _windows(
-    builder: Builder,
-    node: Node,
-    kernel: tuple[int, int],
-    stride: tuple[int, int],
-    dilation: tuple[int, int],
-    pads: Pads2D,
-) -> View:
-    """The im2col view of the first operand; padding holds its zero point."""
-    x = node.inputs[0]
-    batch, height, width, channels = x.type.shape
-    _, rows, columns, _ = node.output.type.shape
-    assert x.type.quant is not None
-    return View(
-        builder.buffer(x),
-        0,
-        (height * width * channels, width * channels, channels, 1),
-        batch,
-        (height, width),
-        channels,
-        (rows, columns),
-        kernel,
-        stride,
-        dilation,
-        (pads[0][0], pads[1][0]),
-        x.type.quant.zero_point,
-    )
-
-
-def _check_quantized(node: Node) -> None:
+def check_quantized(node: Node) -> None:
     op, x = node.op, node.inputs[0]
     assert isinstance(op, Dense | Conv2D | DepthwiseConv2D)
     refuse_unless(x.type.dtype is I8, node, f"it computes on {x.type.dtype.name}: the array multiplies int8 values")
     refuse_unless(all(value.is_constant for value in node.inputs[1:]), node, "its weights and bias must be constants")
     assert x.type.quant is not None
     check_shifts(node, quantize_multipliers(op.scales(node.input_types))[1].tolist())
-    weights, bias = _centered_weights(node), _folded_bias(node)
+    weights, bias = centered_weights(node), _folded_bias(node)
     axis = -1 if isinstance(op, DepthwiseConv2D) else 0
     others = tuple(i for i in range(weights.ndim) if i != axis % weights.ndim)
     largest = int((128 * np.abs(weights).sum(axis=others, dtype=np.int64) + np.abs(bias)).max(initial=0))
     refuse_unless(largest < 1 << 31, node, f"a sum may reach {largest}, beyond int32")
 
 
-def _centered_weights(node: Node) -> Array:
+def centered_weights(node: Node) -> Array:
     """Stored weights minus their zero points."""
     w = node.inputs[1]
     assert w.data is not None
@@ -253,7 +157,7 @@ def _centered_weights(node: Node) -> Array:
 
 def _folded_bias(node: Node) -> Ints:
     """The bias minus what the operand's zero point adds to every sum: [O]."""
-    x, weights = node.inputs[0].type, _centered_weights(node)
+    x, weights = node.inputs[0].type, centered_weights(node)
     assert x.quant is not None
     axis = weights.ndim - 1 if isinstance(node.op, DepthwiseConv2D) else 0
     sums = weights.sum(axis=tuple(i for i in range(weights.ndim) if i != axis), dtype=np.int64)
@@ -263,24 +167,24 @@ def _folded_bias(node: Node) -> Ints:
     return bias
 
 
-def requantize(builder: Builder, node: Node) -> list[Step]:
-    """The epilogue of a quantized product."""
+def requantize(builder: Builder, node: Node, pixels: int) -> list[Step]:
+    """The epilogue of a quantized product whose columns are `pixels` times the output channels."""
     op = node.op
     assert isinstance(op, Dense | Conv2D | DepthwiseConv2D) and op.out is not None
     limits = clamp_limits(I8, op.clamp)
     return [
-        Bias(builder.parameters(_folded_bias(node))),
-        _to_output_scale(builder, node),
+        Bias(builder.parameters(np.tile(_folded_bias(node), pixels))),
+        _to_output_scale(builder, node, pixels),
         Offset(op.out.zero_point),
         Clamp(limits.lo, limits.hi),
     ]
 
 
-def _to_output_scale(builder: Builder, node: Node) -> Step:
+def _to_output_scale(builder: Builder, node: Node, pixels: int) -> Step:
     """As the contract does it: by Q0.31 multipliers; in ONNX and in LiteRT's dense layers by float64 ones."""
     op = node.op
     assert isinstance(op, Dense | Conv2D | DepthwiseConv2D) and op.numerics is not None
-    scales = op.scales(node.input_types)
+    scales = np.tile(op.scales(node.input_types), pixels)
     if op.numerics is Numerics.ONNX:
         return Round(builder.doubles(scales), 1, Rounding.EVEN)
     if isinstance(op, Dense) and op.numerics.is_litert:
@@ -289,7 +193,9 @@ def _to_output_scale(builder: Builder, node: Node) -> Step:
     return Rescale(builder.parameters([*mantissas, *shifts]))
 
 
-def emit_product(builder: Builder, node: Node, view: View, product: Product, epilogue: list[Step] | None) -> None:
+def emit_product(
+    builder: Builder, node: Node, view: View, product: Product, epilogue: list[Step] | None, pixels: int = 1
+) -> None:
     """A layer of all passes of a product with constant weights, which are split where they are no int8."""
     runs: list[tuple[int, list[tuple[int, int]]]] = []
     parts = _int8_parts(product.weights)
@@ -301,7 +207,7 @@ def emit_product(builder: Builder, node: Node, view: View, product: Product, epi
                 tile[:size, : stop - n] = part[k : k + size, n:stop]
                 tiles.append((k, builder.tile(tile)))
         runs.append((n, tiles))
-    steps = requantize(builder, node) if epilogue is None else epilogue
+    steps = requantize(builder, node, pixels) if epilogue is None else epilogue
     _emit_layer(builder, node, view, None, product.weights.shape[1], steps, runs)
 
 
