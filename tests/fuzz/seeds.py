@@ -12,7 +12,20 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "runtime"))
 
 from loader_cases import base, cases
 
-PLANS = ("layers", "batch", "states", "stream", "rows", "conv", "constant", "exact", "product", "packed", "warm")
+PLANS = (
+    "layers",
+    "batch",
+    "states",
+    "stream",
+    "rows",
+    "conv",
+    "constant",
+    "exact",
+    "product",
+    "packed",
+    "warm",
+    "two memories",
+)
 
 
 def main(directory: Path) -> None:

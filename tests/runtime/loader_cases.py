@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 
 import numpy as np
@@ -27,7 +27,7 @@ from trivet.ops.conv import Conv2D
 from trivet.ops.elementwise import Add
 from trivet.ops.matmul import MatMul
 from trivet.ops.resize import ResizeBilinear, ResizeNearest
-from trivet.planning.plan import ExecutionPlan
+from trivet.planning.plan import ExecutionPlan, Region
 
 NONE = f.NONE
 
@@ -119,10 +119,23 @@ def sent_twice() -> Graph:
     return graph
 
 
+def two_memories() -> ExecutionPlan:
+    """Slow x -> copy -> table -> copy -> slow output, 72 bytes each."""
+    graph = Graph()
+    x = graph.add_input("x", TensorType(I8, (1, 6, 4, 3), QUANT))
+    y = lookup_node(graph, graph.emit(m.Copy(), x, name="loaded"), "y")
+    graph.add_output(graph.emit(m.Copy(), y, name="stored"))
+    made = sequential(graph)
+    slow = {made.view(x).buffer: 0, made.view(graph.outputs[0]).buffer: 80}
+    buffers = [replace(b, region="slow", offset=slow[i]) if i in slow else b for i, b in enumerate(made.buffers)]
+    return replace(made, buffers=tuple(buffers), regions=(*made.regions, Region("slow", None, is_fast=False)))
+
+
 OTHERS: Mapping[str, Callable[[], ExecutionPlan]] = {
     "constant": lambda: sequential(constant_output()),
     "movement": lambda: sequential(movements()),
     "border": lambda: streamed(border(), {"x_rows": 3, "y": 1}),
+    "two memories": two_memories,
     "sent twice": lambda: streamed(sent_twice(), {}),
 }
 
@@ -189,6 +202,7 @@ def cases() -> Iterator[Case]:
         ("layers", "", HEADER), ("layers", "", REGIONS), ("layers", "ERR_TENSOR", TENSORS), ("states", "", PORTS),
         ("layers", "ERR_STEP", STEPS), ("layers", "", KERNELS), ("stream", "ERR_STREAM", EDGES),
         ("layers", "ERR_STREAM", STREAMS), ("border", "ERR_PORT", BORDER),
+        ("two memories", "", TWO_MEMORIES),
     ):  # fmt: skip
         for title, options, *patches in rows:
             bodies = options.get("bodies", {})
@@ -241,6 +255,24 @@ REGIONS = [
     ("name of a step outside", {"status": "ERR_NAME"}, ("steps", 0, "name", 9999)),
     ("name of an input outside", {"status": "ERR_NAME"}, ("inputs", 0, "name", 9999)),
     ("name of an output outside", {"status": "ERR_NAME"}, ("outputs", 0, "name", 9999)),
+]  # fmt: skip
+
+
+def _first_region(regions: bytes) -> bytes:
+    return regions[: f.REGION.size_bytes]
+
+
+TWO_MEMORIES = [
+    ("a second memory that is too small", {"status": "ERR_TENSOR"}, ("regions", 1, "size_bytes", 100)),
+    ("a tensor behind the end of the second memory", {"status": "ERR_TENSOR"}, ("tensors", 3, "offset", 96)),
+    ("a second memory that is not there", {"status": "ERR_TENSOR", "bodies": {"regions": _first_region}}),
+    ("one offset in two memories", {"status": "OK"}, ("tensors", 3, "offset", 160), ("regions", 1, "size_bytes", 240)),
+    ("a copy to the place partly over its source", {"status": "ERR_STEP"}, ("tensors", 1, "region", 1),
+     ("tensors", 1, "offset", 8)),
+    ("a copy of longer rows", {"status": "ERR_PARAMS", "bodies": {"params": lambda b: struct.pack("<I", 13) + b[4:]}}),
+    ("a copy to other rows", {"status": "ERR_PARAMS", "bodies": OTHER_HEIGHT}, ("operands", 1, "tensor", 4),
+     ("tensors", 4, "dims", 4), ("tensors", 4, "depth", 3)),
+    ("a copy that adds up", {"status": "ERR_PARAMS"}, ("steps", 0, "flags", 1), ("steps", 0, "rows", 6)),
 ]  # fmt: skip
 
 ROOMY: Patch = ("regions", 0, "size_bytes", 1 << 20)
