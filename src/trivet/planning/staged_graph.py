@@ -100,7 +100,8 @@ class _Copier:
             self._copy_idle(node)
         for value, port in zip(graph.outputs, graph.output_ports, strict=True):
             new.add_output(self._find(value), port)
-        new.states[:] = [State(self.place[id(s.read)], self._find(s.written), s.initial) for s in graph.states]
+        pairs = zip(new.states, graph.states, strict=True)
+        new.states[:] = [State(made.read, self._find(state.written), state.initial) for made, state in pairs]
         return self.staged
 
     def _storage(self, value: Value) -> int:

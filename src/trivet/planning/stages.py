@@ -40,6 +40,11 @@ class Limits:
     def allows(self, slow: int) -> bool:
         return self.slow_bytes is None or slow <= self.slow_bytes
 
+    def within(self, other: Limits) -> bool:
+        """True iff no memory is larger than in the other limits."""
+        pairs = (self.fast_bytes, other.fast_bytes), (self.slow_bytes, other.slow_bytes)
+        return all(theirs is None or (mine is not None and mine <= theirs) for mine, theirs in pairs)
+
 
 @dataclass(frozen=True, slots=True)
 class _Label:
@@ -65,6 +70,8 @@ class StageChooser:
     def __init__(self, spilling: Spilling) -> None:
         self.spilling, self.model = spilling, spilling.model
         self.count = len(self.model.items)
+        self._found: dict[tuple[Limits, tuple[bool, int, bool]], Cut | None] = {}
+        self._impossible: dict[tuple[bool, int, bool], list[Limits]] = {}
         self._border = sum(self.model.held[s].size_bytes for s in (*spilling.inputs, *spilling.outputs))
         self._sizeless = frozenset(s for s, held in enumerate(self.model.held) if held.size_bytes == 0)
 
@@ -76,10 +83,21 @@ class StageChooser:
         """
         for states_fast in (True, False) if self.spilling.states else (True,):
             for longest, spills in ((1, False), (MAX_RANGE, False), (MAX_RANGE, True))[: 3 if may_spill else 2]:
-                cut = self.best(limits, states_fast, longest, spills)
+                cut = self._known(limits, states_fast, longest, spills)
                 if cut is not None and (spills or self.is_least(cut.traffic_bytes)):
                     return cut
         return None
+
+    def _known(self, limits: Limits, states_fast: bool, longest: int, spills: bool) -> Cut | None:
+        """What `best` finds, searched once; within less than what was too little there is nothing either."""
+        way = states_fast, longest, spills
+        if any(limits.within(other) for other in self._impossible.get(way, ())):
+            return None
+        if (limits, way) not in self._found:
+            cut = self._found[limits, way] = self.best(limits, *way)
+            if cut is None:
+                self._impossible.setdefault(way, []).append(limits)
+        return self._found[limits, way]
 
     def is_least(self, traffic_bytes: int) -> bool:
         """True iff no choice has less traffic: inputs are read and outputs written once."""

@@ -19,10 +19,10 @@ from trivet.planning.stages import ANY, Cut, Limits, StageChooser
 from trivet.planning.streams import StreamModel
 from trivet.planning.traffic import traffic
 
-LIMITS_TRIED = 6
+LIMITS_TRIED = 4
 """How often the limit of a choice is lowered when its addresses exceed the budget."""
 
-SHARES = (1, 2, 4, 8, 16, 32, 64)
+SHARES = (1, 2, 4, 16, 64)
 """Parts of the budget of fast memory that are tried, the largest first, when both memories are bounded together."""
 
 BLAMED = 3
@@ -50,7 +50,16 @@ def staged(
     border = sum(value.type.size_bytes for value in (*graph.inputs, *graph.outputs))
     for total in (layer_wise_bytes, layer_wise_bytes + border, ANY):
         search = _Search(needs, options, Limits(*budgets), total)
-        found = [plan for chooser in choosers if (plan := search.best(chooser)) is not None]
+        found: list[ExecutionPlan] = []
+        for chooser in choosers:
+            plan = search.best(chooser)
+            found += [] if plan is None else [plan]
+            if (
+                plan is not None
+                and options.objective is Objective.SPEED
+                and chooser.is_least(traffic(plan).total_bytes)
+            ):
+                return plan
         if found:
             return min(found, key=search.cost)
     raise search.refusal(choosers[-1])
@@ -115,7 +124,7 @@ class _Search:
         """A plan that fits when it is placed; addresses may need more than the bytes in use at one time."""
         fast = limits.fast_bytes
         assert fast is not None
-        for _ in range(LIMITS_TRIED):
+        for _ in range(LIMITS_TRIED if may_spill else 2):
             cut = chooser.choose(Limits(fast, limits.slow_bytes), may_spill)
             if cut is None:
                 return None
