@@ -59,6 +59,7 @@ class Spilling:
         self.model = model
         self._flows: dict[tuple[int, int], Flow] = {}
         self._depths: dict[tuple[object, ...], tuple[Depths, int]] = {}
+        self._resting: dict[tuple[int, Storages], tuple[Storages, int]] = {}
         self._works: dict[tuple[int, int, int], int] = {}
         self._segments: dict[tuple[object, ...], Depths] = {}
         self.single = frozenset(
@@ -71,6 +72,8 @@ class Spilling:
         self._sizes = [model.aligned(held.size_bytes) for held in model.held]
         self._last_use = [held.last_use() for held in model.held]
         self._rows = [model.rows_of(s) for s in range(len(model.held))]
+        self._bytes_read = [self._read_by(p) for p in range(len(model.items))]
+        self._made = [self._made_by(p) for p in range(len(model.items))]
 
     def _storages(self, values: Iterable[Value]) -> Storages:
         return frozenset(self.model.shared.places[id(value)].storage for value in values)
@@ -94,26 +97,30 @@ class Spilling:
         return self._flows[key]
 
     def _find_flow(self, start: int, stop: int) -> Flow:
-        held, reads = self.model.held, dict[int, int]()
+        held, reads, made = self.model.held, dict[int, int](), dict[int, None]()
         for position in range(start, stop):
-            item = self.model.items[position]
-            height = item.height
-            for storage, edge in item.reads:
-                rows = edge.height if item.accumulates else rows_read(edge, height)
-                size = rows * self.model.rows_of(storage).row_bytes
-                images = self.model.shared.storages[storage].size_bytes // max(
-                    1, edge.height * self.model.rows_of(storage).row_bytes
-                )
-                reads[storage] = reads.get(storage, 0) + size * max(1, images)
-        made = self.made(start, stop)
-        outs = tuple(s for s in made if held[s].last_use() >= stop)
+            for storage, size in self._bytes_read[position]:
+                reads[storage] = reads.get(storage, 0) + size
+            made.update(self._made[position])
+        outs = tuple(s for s in made if self.lasts(s, stop))
         ins = tuple(s for s in reads if held[s].maker < start)
         return Flow(ins, outs, reads, frozenset(s for s in outs if s in reads))
 
-    def made(self, start: int, stop: int) -> tuple[int, ...]:
-        shared = self.model.shared
-        values = (v for p in range(start, stop) for v in self.model.items[p].node.outputs)
-        return tuple(dict.fromkeys(shared.places[id(v)].storage for v in values))
+    def _read_by(self, position: int) -> list[tuple[int, int]]:
+        """Bytes that a node by itself reads of each operand in place, every time counted."""
+        item, found = self.model.items[position], []
+        for storage, edge in item.reads:
+            rows, row_bytes = (
+                edge.height if item.accumulates else rows_read(edge, item.height),
+                self._rows[storage].row_bytes,
+            )
+            images = self.model.shared.storages[storage].size_bytes // max(1, edge.height * row_bytes)
+            found.append((storage, rows * row_bytes * max(1, images)))
+        return found
+
+    def _made_by(self, position: int) -> dict[int, None]:
+        places = self.model.shared.places
+        return {places[id(value)].storage: None for value in self.model.items[position].node.outputs}
 
     def has_rows(self, start: int, stop: int, storage: int) -> bool:
         """True iff the range reads the storage by its own rows only, so that a ring may hold them."""
@@ -160,17 +167,22 @@ class Spilling:
             self._works[key] = passing + sum(size for size, lasts in works if lasts)
         return self._works[key]
 
-    def slow_bytes(self, way: Way, fast: Storages) -> int:
-        """Bytes of slow memory in use while a way runs, if results of a stream lie over what it reads as far as can be.
+    def fits_slow(self, way: Way, fast: Storages, limit: int) -> bool:
+        """True iff slow memory holds what is there while a way runs.
 
-        Whether they do is for the addresses to say.
+        Results of a stream may lie over what it reads as far as can be; whether they do is for the addresses to say.
         """
-        live = self._live[way.start] - fast
-        gain = 0
-        if way.by_rows:
-            dying = [s for s in live if not self.lasts(s, way.stop) and s in self.flow(way.start, way.stop).reads]
-            gain = min(self.sizes(dying), self.sizes(way.slow))
-        return self.sizes(live) + self.sizes(way.slow) - gain
+        key = (way.start, fast)
+        if key not in self._resting:
+            live = self._live[way.start] - fast
+            self._resting[key] = live, self.sizes(live)
+        live, total = self._resting[key]
+        total += self.sizes(way.slow)
+        if total <= limit or not way.by_rows:
+            return total <= limit
+        reads = self.flow(way.start, way.stop).reads
+        dying = [s for s in live if not self.lasts(s, way.stop) and s in reads]
+        return total - min(self.sizes(dying), self.sizes(way.slow)) <= limit
 
     def fast_bytes(self, way: Way, fast: Storages, limit: int) -> tuple[int, bool] | None:
         """Bytes of fast memory in use, and whether outputs must overlap inputs for that; None if over the limit."""

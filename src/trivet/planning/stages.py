@@ -17,10 +17,10 @@ from trivet.planning.choice import PIXELS_A_FIRING
 from trivet.planning.spilling import NOTHING, Flow, Spilling, Storages, Way
 from trivet.planning.streams import MAX_RANGE
 
-MAX_LABELS = 12
+MAX_LABELS = 6
 """Labels that are followed from one cut, cheapest first: enough for graphs in which few values live at a time."""
 
-MAX_CHOSEN = 3
+MAX_CHOSEN = 2
 """Values of a range about which every combination is tried; with more of them all are treated alike or all but one."""
 
 ANY = 1 << 62
@@ -36,9 +36,6 @@ class Limits:
 
     fast_bytes: int | None
     slow_bytes: int | None
-
-    def allows(self, slow: int) -> bool:
-        return self.slow_bytes is None or slow <= self.slow_bytes
 
     def within(self, other: Limits) -> bool:
         """True iff no memory is larger than in the other limits."""
@@ -73,6 +70,8 @@ class StageChooser:
         self._found: dict[tuple[Limits, tuple[bool, int, bool]], Cut | None] = {}
         self._impossible: dict[tuple[bool, int, bool], list[Limits]] = {}
         self._border = sum(self.model.held[s].size_bytes for s in (*spilling.inputs, *spilling.outputs))
+        resting = (*spilling.inputs, *spilling.outputs, *spilling.states)
+        self._resting = 2 * sum(spilling.size(s) for s in resting)
         self._sizeless = frozenset(s for s, held in enumerate(self.model.held) if held.size_bytes == 0)
 
     def choose(self, limits: Limits, may_spill: bool = True) -> Cut | None:
@@ -91,6 +90,8 @@ class StageChooser:
     def _known(self, limits: Limits, states_fast: bool, longest: int, spills: bool) -> Cut | None:
         """What `best` finds, searched once; within less than what was too little there is nothing either."""
         way = states_fast, longest, spills
+        if not spills and limits.slow_bytes is not None and limits.slow_bytes >= self._resting:
+            limits = Limits(limits.fast_bytes, None)
         if any(limits.within(other) for other in self._impossible.get(way, ())):
             return None
         if (limits, way) not in self._found:
@@ -203,7 +204,7 @@ class StageChooser:
     ) -> bool:
         """Follow a way if it fits and costs less than what is known; True if it fits, or need not be asked."""
         spilling = self.spilling
-        if not limits.allows(spilling.slow_bytes(way, fast)):
+        if limits.slow_bytes is not None and not spilling.fits_slow(way, fast, limits.slow_bytes):
             return False
         after = self._after(way, fast)
         known = labels[way.stop].get(after)
