@@ -58,12 +58,12 @@ def check(
 
     Raises: CompileError where the model cannot be read, or is not what the artifact was made from.
     """
-    graph = driver.load(model, settings).graph
+    loaded = driver.load(model, settings)
+    graph = loaded.graph
     _check_interface(artifact, graph, model)
-    numerics = settings.numerics or _default_numerics(model)
     verdicts = [_oracle(artifact, graph, settings, inputs, outputs)]
     for reference in references_for(model):
-        verdicts.append(_reference(reference, model, numerics, inputs, outputs, bool(graph.states)))
+        verdicts.append(_reference(reference, model, loaded.numerics, inputs, outputs, bool(graph.states)))
     return verdicts
 
 
@@ -81,10 +81,6 @@ def _check_interface(artifact: Runs, graph: Graph, model: Path) -> None:
                 where=model,
                 hint="give the model that the artifact was made from, and the same --input-shape and --bind",
             )
-
-
-def _default_numerics(model: Path) -> Numerics:
-    return Numerics.ONNX if model.suffix == ".onnx" else Numerics.TFLM
 
 
 def _oracle(
@@ -122,7 +118,7 @@ def _first_wrong_layer(artifact: Artifact, graph: Graph, inputs: Sequence[Array]
 def _reference(
     reference: Reference,
     model: Path,
-    numerics: Numerics,
+    numerics: Numerics | None,
     inputs: Sequence[Array],
     outputs: Sequence[Array],
     has_state: bool,

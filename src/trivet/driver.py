@@ -183,16 +183,27 @@ def build(loaded: Loaded, settings: Settings, instruments: Sequence[Instrument] 
 
     Raises: CompileError (Problems for unsupported operators, DoesNotFit for budgets), PassVerifyError.
     """
-    graph = loaded.graph
+    selection = legal_graph(loaded.graph, settings, instruments)
+    compiled = write(loaded, fitting_plan(loaded.graph, selection, settings), selection, settings)
+    check_flash(compiled, settings.flash_bytes)
+    return compiled
+
+
+def legal_graph(graph: Graph, settings: Settings, instruments: Sequence[Instrument] = ()) -> Selection:
+    """Bring an imported graph, in place, to operators that have kernels: the kernels.
+
+    Raises: Problems for operators without, PassVerifyError.
+    """
     legalize = LegalizePlan()
     optimize(graph, settings, instruments, (*border_passes(settings), legalize))
-    selection = legalize.selection
-    selection.check(graph)
-    plan = fitting_plan(graph, selection, settings)
+    legalize.selection.check(graph)
+    return legalize.selection
+
+
+def write(loaded: Loaded, plan: ExecutionPlan, selection: Selection, settings: Settings) -> Compiled:
+    """The plan of a legal graph as a file."""
     placed = place_weights(plan, selection, settings)
-    data = write_plan(plan, selection, weights=placed)
-    check_flash(graph, len(data), settings.flash_bytes)
-    return Compiled(graph, plan, data, loaded.notes, placed)
+    return Compiled(loaded.graph, plan, write_plan(plan, selection, weights=placed), loaded.notes, placed)
 
 
 def fitting_plan(graph: Graph, selection: Selection, settings: Settings) -> ExecutionPlan:
@@ -227,8 +238,9 @@ def plan_options(settings: Settings, objective: Objective) -> PlanOptions:
     return PlanOptions(objective, settings.allocator, settings.preserve_input, max_overhead=settings.max_overhead)
 
 
-def check_flash(graph: Graph, plan_bytes: int, flash_bytes: int | None) -> None:
+def check_flash(compiled: Compiled, flash_bytes: int | None) -> None:
     """Raises: DoesNotFit where the plan is larger than the flash."""
+    graph, plan_bytes = compiled.graph, len(compiled.data)
     if flash_bytes is None or plan_bytes <= flash_bytes:
         return
     weights = sum(value.type.size_bytes for value in graph.constants())

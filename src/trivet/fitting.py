@@ -9,7 +9,6 @@ from trivet import driver
 from trivet.analysis.cost import node_macs
 from trivet.analysis.ranges import Ranges, analyze_ranges
 from trivet.backends.plan.selection import Selection
-from trivet.backends.plan.writer import write as write_plan
 from trivet.core.record import dataclass
 from trivet.errors import CompileError, DoesNotFit
 from trivet.ir.graph import Graph
@@ -134,9 +133,7 @@ def analyze_model(path: str | Path, settings: driver.Settings) -> Analysis:
     """
     loaded = driver.load(path, settings)
     graph = loaded.graph
-    driver.optimize(graph, settings, (), driver.border_passes(settings))
-    selection = Selection()
-    selection.check(graph)
+    selection = driver.legal_graph(graph, settings)
     whole, small = (
         make_plan(graph, None, None, selection, driver.plan_options(settings, objective))
         for objective in (Objective.SPEED, Objective.MEMORY)
@@ -148,12 +145,12 @@ def analyze_model(path: str | Path, settings: driver.Settings) -> Analysis:
         chosen = driver.fitting_plan(graph, selection, settings)
     except DoesNotFit as error:
         reasons.append(error)
-    data = write_plan(chosen, selection)
+    compiled = driver.write(loaded, chosen, selection, settings)
     try:
-        driver.check_flash(graph, len(data), settings.flash_bytes)
+        driver.check_flash(compiled, settings.flash_bytes)
     except DoesNotFit as error:
         reasons.append(error)
-    report = plan_report(driver.Compiled(graph, chosen, data))
+    report = plan_report(compiled)
     return Analysis(
         model=str(path),
         operators=sum(1 for n in graph.nodes if not n.op.views_input),

@@ -29,7 +29,11 @@ class LoadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An imported graph, and a sentence for each thing that the frontend decided for the user."""
+    """An imported graph, and a sentence for each thing that the frontend decided for the user.
+
+    `numerics` is the arithmetic contract that the file was read under; None where a format states it in each operator.
+    """
 
     graph: Graph
     notes: tuple[str, ...] = ()
+    numerics: Numerics | None = None

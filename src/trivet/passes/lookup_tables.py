@@ -8,54 +8,21 @@ from trivet.core.dtype import BOOL, F32, I8
 from trivet.ir.graph import Node, Value
 from trivet.ir.op import Array
 from trivet.ir.types import TensorType
-from trivet.ops import activation, elementwise
-from trivet.ops.activation import Clamp, Lookup
-from trivet.ops.quantize import Dequantize
+from trivet.ops import ALL_OPS
+from trivet.ops.activation import Clamp, Lookup, Relu
+from trivet.ops.bits import Bitwise
+from trivet.ops.elementwise import Cast
+from trivet.ops.movement import Reinterpret
+from trivet.ops.pointwise import Pointwise
+from trivet.ops.quantize import Dequantize, Quantize, Requantize
 from trivet.passes.patterns import scalar
 from trivet.passes.qdq_site import Site
 
-POINTWISE = (
-    activation.Clamp,
-    activation.Logistic,
-    activation.Tanh,
-    activation.HardSwish,
-    activation.HardSigmoid,
-    activation.LeakyRelu,
-    activation.PRelu,
-    activation.Elu,
-    activation.Gelu,
-    activation.Softplus,
-    activation.Abs,
-    activation.Exp,
-    activation.Log,
-    activation.Sqrt,
-    activation.Rsqrt,
-    activation.Neg,
-    activation.Reciprocal,
-    activation.Erf,
-    activation.Floor,
-    activation.Ceil,
-    activation.Round,
-    activation.Sin,
-    activation.Cos,
-    activation.Atan,
-    elementwise.Add,
-    elementwise.Sub,
-    elementwise.Mul,
-    elementwise.Div,
-    elementwise.SquaredDifference,
-    elementwise.Maximum,
-    elementwise.Minimum,
-    elementwise.Pow,
-    elementwise.Equal,
-    elementwise.NotEqual,
-    elementwise.Less,
-    elementwise.LessEqual,
-    elementwise.Greater,
-    elementwise.GreaterEqual,
-    elementwise.Where,
-)
-"""Operators whose result depends on the same element of each operand alone."""
+_OF_STORED = (Relu, Lookup, Cast, Bitwise, Reinterpret, Quantize, Dequantize, Requantize)
+"""Elementwise operators that are no functions of real numbers."""
+
+POINTWISE = tuple(op for op in ALL_OPS if issubclass(op, Pointwise) and op not in _OF_STORED)
+"""Operators on real numbers whose result depends on the same element of each operand alone."""
 
 MAX_NODES = 64
 """A longer chain is a network and no function."""

@@ -66,7 +66,8 @@ class _Import:
     def run(self) -> Loaded:
         body = self.model.body
         graph = Graph(name=body.name or self.path.stem)
-        builder = Builder(graph, self.model.opsets, self.options.numerics or Numerics.ONNX, self._inline)
+        numerics = self.options.numerics or Numerics.ONNX
+        builder = Builder(graph, self.model.opsets, numerics, self._inline)
         scope = self._constants(graph, body)
         types, notes, problems = input_types(body, self.options, self.path)
         self.notes += notes
@@ -84,7 +85,7 @@ class _Import:
         if self.problems:
             self._fail()
         _drop_dead(graph)
-        return Loaded(graph, tuple(self.notes))
+        return Loaded(graph, tuple(self.notes), numerics)
 
     def _fail(self) -> NoReturn:
         ordered = [problem for _, problem in sorted(self.problems, key=lambda pair: pair[0])]

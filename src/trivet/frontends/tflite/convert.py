@@ -36,9 +36,8 @@ def load(path: Path, options: LoadOptions | None = None) -> Loaded:
     if not 0 <= options.subgraph < len(model.subgraphs):
         count = len(model.subgraphs)
         raise InvalidModel(f"subgraph {options.subgraph} was asked for, the file has {count}", where=model.file)
-    scope = Scope(
-        Graph(path.stem), model, model.subgraphs[options.subgraph], options.numerics or Numerics.TFLM, converter
-    )
+    numerics = options.numerics or Numerics.TFLM
+    scope = Scope(Graph(path.stem), model, model.subgraphs[options.subgraph], numerics, converter)
     notes = _open(scope, options)
     scope.run()
     if scope.variables:
@@ -46,7 +45,7 @@ def load(path: Path, options: LoadOptions | None = None) -> Loaded:
     _close(scope)
     if scope.problems:
         raise Problems(model.file, scope.problems, notes)
-    return Loaded(scope.graph, (*notes, *_unused(scope, options.subgraph)))
+    return Loaded(scope.graph, (*notes, *_unused(scope, options.subgraph)), numerics)
 
 
 def _open(scope: Scope, options: LoadOptions) -> list[str]:

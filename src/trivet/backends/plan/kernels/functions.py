@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from trivet.backends.ckernels import Call, CKernel
 from trivet.backends.plan.kernels.broadcast import BROADCAST, Params, broadcast
-from trivet.backends.plan.kernels.limits import SCALES, SHIFTS
+from trivet.backends.plan.kernels.limits import SCALES
+from trivet.backends.plan.kernels.slopes import SLOPES, slopes
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import F32, I32, U32, Field, Record
 from trivet.core import dtype as d
 from trivet.core.numerics import Numerics
-from trivet.core.quant import Multiplier
 from trivet.ir.graph import Node
 from trivet.ir.op import Op
 from trivet.ops import activation as a
-from trivet.ops.stored import scale_ratio
 
 FUNCTION_F32 = CKernel(
     130,
@@ -37,10 +36,7 @@ PRELU_S8 = CKernel(
             Field("a_zero", I32, "zero point of the operand"),
             Field("b_zero", I32, "zero point of the slopes"),
             Field("zero", I32, "zero point of the result"),
-            Field("mantissa", I32, "Q0.31, for operands that are not negative"),
-            Field("shift", I32, "left if positive", limits=SHIFTS),
-            Field("slope_mantissa", I32, "Q0.31, for the others"),
-            Field("slope_shift", I32, "left if positive", limits=SHIFTS),
+            *SLOPES,
             Field("scale", F32, "of the operand, divided by the result's; 0: Q0.31 is meant", limits=SCALES),
             Field("b_scale", F32, "of the slopes", limits=SCALES),
             Field("out_scale", F32, "of the result", limits=(1e-30, 1e30)),
@@ -99,14 +95,9 @@ def prelu_s8(node: Node) -> Call | None:
     if met is None or any(v.type.dtype is not d.I8 for v in node.inputs) or op.out is None or op.numerics is None:
         return None
     assert x is not None and slope is not None
-    positive = negative = Multiplier(0, 0)
-    if op.numerics is not Numerics.ONNX:
-        positive = scale_ratio(op.numerics, (x.scale,), (op.out.scale,))
-        negative = scale_ratio(op.numerics, (x.scale, slope.scale), (op.out.scale,))
     params: Params = {
         "a_zero": x.zero_point, "b_zero": slope.zero_point, "zero": op.out.zero_point,
-        "mantissa": positive.mantissa, "shift": positive.shift,
-        "slope_mantissa": negative.mantissa, "slope_shift": negative.shift,
+        **slopes(op.numerics, x.scale, slope.scale, op.out.scale),
         "scale": x.scale if op.numerics is Numerics.ONNX else 0.0, "b_scale": slope.scale, "out_scale": op.out.scale,
     }  # fmt: skip
     return Call(PRELU_S8, met.operands, params | met.params)

@@ -8,6 +8,7 @@ from trivet.backends.ckernels import Call, CKernel
 from trivet.backends.plan.kernels.arithmetic import Arithmetic
 from trivet.backends.plan.kernels.broadcast import BROADCAST, Params, broadcast
 from trivet.backends.plan.kernels.limits import SCALES, SHIFTS
+from trivet.backends.plan.kernels.slopes import SLOPES, slopes
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, F32, I32, U32, Field, Record
 from trivet.core import dtype as d
@@ -53,10 +54,7 @@ LEAKY_RELU_I16 = CKernel(
     Record(
         "leaky_relu_i16",
         (
-            Field("mantissa", I32, "Q0.31, for operands that are not negative"),
-            Field("shift", I32, "left if positive", limits=SHIFTS),
-            Field("slope_mantissa", I32, "Q0.31, for the others"),
-            Field("slope_shift", I32, "left if positive", limits=SHIFTS),
+            *SLOPES,
             Field("falls", U32, "1: the slope is negative, its magnitude is meant"),
             Field("in_zero", I32),
             Field("out_zero", I32),
@@ -132,13 +130,8 @@ def leaky_relu_i16(node: Node) -> Call | None:
     if x.dtype is not d.I16 or op.numerics in (None, Numerics.ONNX) or x.elements == 0:
         return None
     assert x.quant is not None and op.out is not None and op.numerics is not None
-    positive = scale_ratio(op.numerics, (x.quant.scale,), (op.out.scale,))
-    negative = scale_ratio(op.numerics, (x.quant.scale, abs(op.alpha)), (op.out.scale,))
-    params: Params = {
-        "mantissa": positive.mantissa, "shift": positive.shift, "slope_mantissa": negative.mantissa,
-        "slope_shift": negative.shift, "falls": int(op.alpha < 0), "in_zero": x.quant.zero_point,
-        "out_zero": op.out.zero_point,
-    }  # fmt: skip
+    params: Params = slopes(op.numerics, x.quant.scale, abs(op.alpha), op.out.scale)
+    params |= {"falls": int(op.alpha < 0), "in_zero": x.quant.zero_point, "out_zero": op.out.zero_point}
     return Call(LEAKY_RELU_I16, node.inputs, params)
 
 
