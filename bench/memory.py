@@ -2,6 +2,9 @@
 
     python bench/memory.py MODEL...
 
+Columns: layer by layer; streamed row by row with the input resident; with the input given by rows; and that with at
+most a tenth of the multiply-accumulates more, for rows that are computed again.
+
 Trivet's figure counts input, output, scratch and counters, and the plan is run: the measured high-water mark must be
 the planned bytes, and the outputs must be the oracle's. TiGrIS splits a network over a fast and a slow memory; its
 figure is the smallest sum of both (`-m FAST+SLOW`) that it compiles, over powers of two for the fast one. It leaves
@@ -20,17 +23,28 @@ from pathlib import Path
 from trivet import driver
 from trivet.artifact import Artifact
 from trivet.checking import check
+from trivet.errors import Unsupported
 from trivet.planning.options import Objective
 
+SMALLEST = driver.Settings(objective=Objective.MEMORY)
+WAYS = {
+    "layer by layer": driver.Settings(),
+    "streamed": SMALLEST,
+    "by rows": replace(SMALLEST, input_rows=True),
+    "at 1.1x": replace(SMALLEST, input_rows=True, max_overhead=1.1),
+}
 
-def ours(model: Path, objective: Objective) -> int:
-    """Bytes of a plan that has been run and found right."""
-    settings = driver.Settings(objective=objective)
-    artifact = Artifact(driver.build(driver.load(model, settings), settings).data)
+
+def ours(model: Path, settings: driver.Settings) -> int | None:
+    """Bytes of a plan that has been run and found right; None where the input has no rows."""
+    try:
+        artifact = Artifact(driver.build(driver.load(model, settings), settings).data)
+    except Unsupported:
+        return None
     inputs = artifact.random_inputs(0)
     measured = artifact.high_water_bytes(inputs)
     artifact.reset()
-    verdicts = check(artifact, model, replace(settings), inputs, artifact.run(inputs))
+    verdicts = check(artifact, model, settings, inputs, artifact.run(inputs))
     assert not any(v.failed for v in verdicts), [str(v) for v in verdicts]
     assert measured <= artifact.arena_bytes
     return artifact.arena_bytes
@@ -61,13 +75,17 @@ def tigris(model: Path, upper: int) -> int | None:
 
 
 def main() -> None:
-    print(f"{'network':44} {'layer by layer':>14} {'streamed':>9} {'TiGrIS':>9}  streamed / TiGrIS")
+    heads = "".join(f"{way:>15}" for way in WAYS)
+    print(f"{'network':40}{heads}{'TiGrIS':>10}  streamed / TiGrIS")
     for name in sys.argv[1:]:
         model = Path(name)
-        whole, small = (ours(model, objective) for objective in (Objective.SPEED, Objective.MEMORY))
-        peer = tigris(model, whole)
+        found = [ours(model, settings) for settings in WAYS.values()]
+        whole, small = found[0], found[1]
+        assert whole is not None and small is not None
+        peer = tigris(model, whole) if model.suffix in (".tflite", ".onnx") else None
         ratio = "not measured" if peer is None else f"{small / peer:.2f}"
-        print(f"{model.stem:44} {whole:14,} {small:9,} {peer or 0:9,}  {ratio}", flush=True)
+        columns = "".join(f"{size:15,}" if size is not None else f"{'-':>15}" for size in found)
+        print(f"{model.stem:40}{columns}{peer or 0:10,}  {ratio}", flush=True)
 
 
 if __name__ == "__main__":
