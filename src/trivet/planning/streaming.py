@@ -73,7 +73,10 @@ class _Search:
         ways = [(apart, wide) for apart in (False, True) for wide in (True, False)]
         choices = [choice for way in ways if (choice := self.chooser.quickest(limit, *way)) is not None]
         made_of = [with_blocks(self.chooser.model, choice) for choice in choices]
-        layouts = [layout for model, choice in made_of for layout in self._chosen(model, choice)]
+        layouts = [layout for model, choice in made_of for layout in self._chosen(model, choice, model.overwriting)]
+        if self.options.objective is Objective.SPEED:
+            needed = ((model, choice, _needed_overwriting(model, choice, limit)) for model, choice in made_of)
+            layouts = [layout for way in needed for layout in self._chosen(*way)] + layouts
         assert layouts, "no limit is below the smallest choice"
         quick = (self._build(layout, greedy_by_size) for layout in layouts)
         asked = (self._build(layout, self.options.allocator.solve) for layout in reversed(layouts))
@@ -85,16 +88,26 @@ class _Search:
         assert made is not None
         return made
 
-    def _chosen(self, model: StreamModel, choice: Choice) -> Iterator[Layout]:
+    def _chosen(self, model: StreamModel, choice: Choice, overwriting: frozenset[int]) -> Iterator[Layout]:
         """The layouts of a choice that differ."""
         keep = self.options.preserve_inputs
-        overwriting = model.overwriting
         whole = chosen_layout(model, choice, Sharing(parts=False, keep_inputs=keep, overwriting=overwriting))
         parts = chosen_layout(model, choice, Sharing(keep_inputs=keep, overwriting=overwriting))
         return iter((whole,) if parts.shared.idle == whole.shared.idle else (parts, whole))
 
     def _build(self, layout: Layout, solve: Solver) -> ExecutionPlan:
         return build_plan(layout, self.needs, self.region, solve)
+
+
+def _needed_overwriting(model: StreamModel, choice: Choice, limit: int) -> frozenset[int]:
+    """The nodes that must write over their operand, which costs their kernels a copy of every pixel."""
+    needed: set[int] = set()
+    for candidate in choice.candidates:
+        if candidate.by_rows:
+            needed |= {id(model.items[p].node) for p in range(candidate.start, candidate.stop)}
+        elif candidate.size_bytes + model.overwritten_bytes(candidate.start) > limit:
+            needed.add(id(model.items[candidate.start].node))
+    return model.overwriting & needed
 
 
 def _size(plan: ExecutionPlan) -> int:

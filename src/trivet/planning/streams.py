@@ -159,9 +159,13 @@ class StreamModel:
         item = self.items[position]
         live = self.live_before(position) | {item.storage}
         total = sum(self.aligned(self.held[s].size_bytes) for s in live) + item.scratch_whole
-        if (target := self._overwritten(position)) is not None:
-            total -= self.aligned(self.held[target].size_bytes)
+        total -= self.overwritten_bytes(position)
         return Candidate(position, position + 1, total, total)
+
+    def overwritten_bytes(self, position: int) -> int:
+        """Bytes that a node running alone saves as it writes its result over an operand."""
+        target = self._overwritten(position)
+        return 0 if target is None else self.aligned(self.held[target].size_bytes)
 
     def stream(
         self, start: int, stop: int, limit: int, pixels: int = 1, members: Members | None = None
