@@ -72,14 +72,14 @@ def test_a_graph_without_nodes_has_a_plan() -> None:
 
 def test_a_refusal_names_bytes_and_operators() -> None:
     b = Builder()
-    wide = b.dense(b.reshape(b.input(1, 1, 1, 64), 1, 64), 4000)
-    graph = b.finish(b.dense(wide, 8))
+    graph = b.finish(b.conv(b.conv(b.input(1, 24, 8, 4), 16), 4))
+    smallest = plan(graph, None, None, Kernels(), PlanOptions(Objective.MEMORY)).region_bytes(FAST)
     with pytest.raises(DoesNotFit) as refused:
-        plan(graph, 4000, None, Kernels())
-    assert "needs 4,064 bytes" in str(refused.value)
+        plan(graph, smallest - 64, None, Kernels())
+    assert f"needs {smallest:,} bytes" in str(refused.value)
     assert "64 more than the budget" in str(refused.value)
-    assert f"dense %{wide.name} (4,064 bytes in use)" in str(refused.value)
-    assert plan(graph, 4064, None, Kernels()).region_bytes(FAST) == 4064
+    assert f"conv2d %{graph.outputs[0].name} ({smallest:,} bytes in use)" in str(refused.value)
+    assert plan(graph, smallest, None, Kernels()).region_bytes(FAST) == smallest
 
 
 @given(SEEDS, st.booleans())
