@@ -17,6 +17,11 @@ from trivet.planning.choice import PIXELS_A_FIRING
 from trivet.planning.spilling import NOTHING, Flow, Spilling, Storages, Way
 from trivet.planning.streams import MAX_RANGE
 
+LARGE = 80
+"""Nodes of a network above which ranges hold at most `SHORT_RANGE` of them, which bounds the time of the search."""
+
+SHORT_RANGE = 20
+
 MAX_LABELS = 6
 """Labels that are followed from one cut, cheapest first: enough for graphs in which few values live at a time."""
 
@@ -67,6 +72,7 @@ class StageChooser:
     def __init__(self, spilling: Spilling) -> None:
         self.spilling, self.model = spilling, spilling.model
         self.count = len(self.model.items)
+        self.longest = MAX_RANGE if self.count <= LARGE else SHORT_RANGE
         self._found: dict[tuple[Limits, tuple[bool, int, bool]], Cut | None] = {}
         self._impossible: dict[tuple[bool, int, bool], list[Limits]] = {}
         self._border = sum(self.model.held[s].size_bytes for s in (*spilling.inputs, *spilling.outputs))
@@ -81,7 +87,7 @@ class StageChooser:
         than inputs and outputs, nothing is better. What survives a run is in fast memory if possible.
         """
         for states_fast in (True, False) if self.spilling.states else (True,):
-            for longest, spills in ((1, False), (MAX_RANGE, False), (MAX_RANGE, True))[: 3 if may_spill else 2]:
+            for longest, spills in ((1, False), (self.longest, False), (self.longest, True))[: 3 if may_spill else 2]:
                 cut = self._known(limits, states_fast, longest, spills)
                 if cut is not None and (spills or self.is_least(cut.traffic_bytes)):
                     return cut

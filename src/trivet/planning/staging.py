@@ -22,6 +22,9 @@ from trivet.planning.traffic import traffic
 LIMITS_TRIED = 4
 """How often the limit of a choice is lowered when its addresses exceed the budget."""
 
+HOPELESS = 2
+"""A choice whose addresses exceed the limits by more than such a part of the fast memory is not tried with less."""
+
 SHARES = (1, 2, 4, 16, 64)
 """Parts of the budget of fast memory that are tried, the largest first, when both memories are bounded together."""
 
@@ -128,12 +131,14 @@ class _Search:
             cut = chooser.choose(Limits(fast, limits.slow_bytes), may_spill)
             if cut is None:
                 return None
-            least = fast
+            least = ANY
             for plan in self._placed(chooser, cut, solve):
                 excess = self._excess(plan)
                 if excess <= 0:
                     return plan
                 least = min(least, excess)
+            if least > fast // HOPELESS:
+                return None
             fast -= max(1, min(least, fast // 8))
         return None
 
