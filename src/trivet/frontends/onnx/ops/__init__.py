@@ -5,6 +5,7 @@ from __future__ import annotations
 from trivet.frontends.onnx.context import Converter
 from trivet.frontends.onnx.ops import (
     activation,
+    attention,
     control,
     conv,
     dynamic,
@@ -27,6 +28,7 @@ from trivet.frontends.onnx.ops import (
 
 _FAMILIES = (
     activation,
+    attention,
     control,
     conv,
     dynamic,
