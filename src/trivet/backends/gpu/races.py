@@ -32,8 +32,9 @@ class _Readers:
     def note(self, pc: int, threads: Array, where: Array, stale: Mask) -> None:
         """Add readers; words that are `stale` had none in this period."""
         self.low[where[stale]], self.high[where[stale]] = _LAST, _NOBODY
-        np.minimum.at(self.low, where, threads)
-        np.maximum.at(self.high, where, threads)
+        # Threads ascend, and of several values for one word the last is kept.
+        self.low[where[::-1]] = np.minimum(self.low[where], threads)[::-1]
+        self.high[where] = np.maximum(self.high[where], threads)
         self.low_pc[where[self.low[where] == threads]] = pc
         self.high_pc[where[self.high[where] == threads]] = pc
 
