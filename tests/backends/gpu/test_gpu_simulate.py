@@ -145,6 +145,9 @@ def test_jumps_through_registers_go_where_each_thread_says() -> None:
     [
         ("SET R0, 2000000000\nADD R0, R0, R0", "the sum 4000000000 does not fit 32 bits", 1),
         ("MUL R0, R7, 1000000000", "the product 3000000000 does not fit 32 bits", 0),
+        ("MUL R0, R7, 200000000\nADD R0, R0, R0", "the sum 2400000000 does not fit 32 bits", 1),
+        ("ADD R1, R7, 57\nLD R0, R1", "address 64 is outside memory", 1),
+        ("ADD R1, R7, 57\nST R1, R0", "address 64 is outside memory", 1),
         ("LD R0, 64", "address 64 is outside memory, which has 64 words", 0),
         ("SET R1, -1\nST R1, 0", "address -1 is outside memory", 1),
         ("ADD R1, R7, 60\nLD R0, R1", "address 64 is outside memory", 1),
