@@ -13,7 +13,17 @@ from trivet.backends.gpu import pipeline, regalloc
 from trivet.backends.gpu.ir import Body, Kernel, Set, Statement, Var
 from trivet.backends.gpu.kernels import matmul
 from trivet.backends.gpu.liveness import Interval
-from trivet.backends.gpu.passes import coarsen, fold, kernel_dce, licm, shared_tile, sink, strength_reduce, unroll
+from trivet.backends.gpu.passes import (
+    coarsen,
+    fold,
+    kernel_dce,
+    licm,
+    outlook,
+    shared_tile,
+    sink,
+    strength_reduce,
+    unroll,
+)
 from trivet.frontends.options import Loaded
 from trivet.frontends.tiny.convert import parse
 from trivet.passes.manager import PassVerifyError
@@ -100,6 +110,18 @@ def an_empty_kernel_is_cheapest(patch: Patch) -> None:
     patch.setattr(pipeline, "_run", run)
 
 
+def unrolling_fails(patch: Patch) -> None:
+    def fail(*arguments: object) -> None:
+        raise IndexError("planted")
+
+    outlook.outlook.cache_clear()
+    patch.setattr(unroll, "renamed", fail)
+
+
+def hoisting_fails(patch: Patch) -> None:
+    patch.setattr(licm, "assigned", None)
+
+
 SHORT, EVEN = product(6, 3, 5, "relu(x @ w + b)"), product(6, 3, 4, "relu(x @ w + b)")
 TILED, LONG = product(8, 5, 32), product(4, 34, 3)
 
@@ -111,6 +133,8 @@ FAULTS: list[tuple[str, Callable[[Patch], None], str, int]] = [
     ("shared-tile", copies_a_word_less, TILED, 2),
     ("coarsen", rows_are_forgotten, EVEN, 2),
     ("unroll", copies_share_a_counter, LONG, 2),
+    ("unroll", unrolling_fails, SHORT, 2),
+    ("licm", hoisting_fails, SHORT, 2),
     ("fold", facts_outlive_assignments, SHORT, 2),
     ("kernel-dce", turns_forget_the_next_turn, SHORT, 1),
     ("sink", everything_sinks_to_the_end, SHORT, 2),

@@ -236,6 +236,23 @@ def test_extended_arithmetic_is_the_same_for_many_threads(values: list[int], shi
     assert memory[8:12].tolist() == expected.tolist()
 
 
+def test_halves_go_away_from_zero_in_a_rounding_shift() -> None:
+    memory = words(-3, -1, 1, 3)
+    run("LD R0, R7\nSHRN R1, R0, 1\nADD R3, R7, 8\nST R3, R1\nSHRN R2, -5, 1\nST 20, R2", memory, block=4)
+    assert memory[8:12].tolist() == [-2, -1, 1, 2]
+    assert memory[20] == -3
+
+
+def test_threads_that_meet_again_stand_in_their_order() -> None:
+    """Of several threads that store to one word the last one wins, whoever came last."""
+    memory = words()
+    run("BEQ R7, 7, last\nADD R0, R0, 1\nADD R0, R0, 1\nlast:\nST 5, R7", memory)
+    assert memory[5] == 7
+    memory = words()
+    run("BNE R7, 0, others\nADD R0, R0, 1\nothers:\nST 5, R7", memory)
+    assert memory[5] == 7
+
+
 OPS = st.sampled_from(["ADD R{d}, R{a}, R{b}", "ADD R{d}, R{a}, {i}", "MUL R{d}, R{a}, {s}", "SET R{d}, {i}"])
 FORWARD = st.sampled_from(
     ["BEQ R{a}, R{b}, {t}", "BNE R{a}, {s}, {t}", "CMP R{a}, R{b}\nBRGT {t}", "CMP R{a}, 0\nBRLT {t}"]

@@ -44,11 +44,16 @@ def compile_graph(graph: Graph, machine: Machine, level: int, stages: StageManag
     Raises: CompileError, PassVerifyError.
     """
     lowered = stages.lower(LOWER, lambda: lower(graph, machine))
-    lower_levels = [lowered] + [_run(lowered, passes, machine, stages) for passes in LEVELS[1:level]]
-    others = [_run(lowered, LEVELS[level][len(MOVING) :], machine, stages)] if level > 1 else []
     program = _run(lowered, LEVELS[level], machine, stages, True)
+
+    def keep(last: KernelProgram, fired: Counter[str]) -> KernelProgram | None:
+        """The other forms are made only now: what is wrong with a pass shows in its own stage."""
+        lower_levels = [lowered] + [_run(lowered, passes, machine, stages) for passes in LEVELS[1:level]]
+        others = [_run(lowered, LEVELS[level][len(MOVING) :], machine, stages)] if level > 1 else []
+        return _cheapest(last, lower_levels, others, machine, fired)
+
     if level:
-        program = stages.rewrite(KEEP, program, lambda p, fired: _cheapest(p, lower_levels, others, machine, fired))
+        program = stages.rewrite(KEEP, program, keep)
     return stages.lower(EMIT, lambda: _emit(program, graph, machine), program)
 
 

@@ -14,6 +14,7 @@ from trivet.backends.gpu.passes.sink import Sink
 from trivet.backends.gpu.passes.unroll import Unroll
 from trivet.core.record import dataclass
 from trivet.errors import DoesNotFit
+from trivet.passes.manager import FAULTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,16 @@ HOPELESS = Outlook(float("inf"), float("inf"), float("inf"), 0)
 
 @lru_cache(maxsize=256)
 def outlook(kernel: Kernel, machine: Machine) -> Outlook:
-    """After unrolling, folding and dead code; hopeless where registers or shared memory are too small."""
+    """After unrolling, folding and dead code; hopeless where registers or shared memory are too small.
+
+    A pass that fails makes it hopeless as well: it fails again in its own stage, where that belongs.
+    """
     ignored: Counter[str] = Counter()
-    for later in (Unroll(), Fold(), KernelDce(), Sink()):
-        kernel = later.run(kernel, machine, ignored)
     try:
+        for later in (Unroll(), Fold(), KernelDce(), Sink()):
+            kernel = later.run(kernel, machine, ignored)
         made = compile_kernel(kernel, machine, prune=False)
-    except DoesNotFit:
+    except (DoesNotFit, *FAULTS):
         return HOPELESS
     if made.shared_words > machine.shared_words:
         return HOPELESS
