@@ -12,7 +12,7 @@ from loader_cases import base, cases
 from patches import STATUSES
 
 ROUNDS = 5000
-PLANS = ("layers", "batch", "states", "stream", "rows", "conv", "constant", "movement", "product")
+PLANS = ("layers", "batch", "states", "stream", "rows", "conv", "constant", "movement", "product", "packed", "warm")
 SOURCES = [*runtime_sources(), FUZZ / "exercise.c"]
 FLAGS = ["-O1", "-g", "-ffp-contract=off"]
 PLAIN, SANITIZED = tuple(FLAGS), (*FLAGS, *SANITIZERS)
