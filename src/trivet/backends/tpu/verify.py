@@ -67,7 +67,7 @@ MAX_COLUMNS = 1 << 24
 MAX_STREAM = 1 << 30
 """Elements of A that all passes stream, N a row: a run ends in bounded time."""
 
-MAX_READS = 1 << 26
+MAX_READS = 1 << 25
 """Elements that the units beside the array read."""
 
 MAX_STEPS = 1 << 28
