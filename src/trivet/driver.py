@@ -66,7 +66,7 @@ ACCELERATORS: dict[str, str] = {"tpu": "trivet.backends.tpu.target", "gpu": "tri
 MODULE_ARCHIVES = (".zip", ".pack")
 """C modules that are no folders."""
 
-ARTIFACTS: dict[str, str] = {".json": "tpu", ".tgpu": "gpu"}
+ARTIFACTS: dict[str, str] = {".json": "tpu", ".tgpu": "gpu", ".tgpu.json": "gpu"}
 """Which accelerator runs the artifacts of a suffix; the longest that ends a file's name decides. The first suffix of
 an accelerator is that of what `compile` is asked to write."""
 

@@ -24,6 +24,22 @@ def test_a_program_runs_and_is_checked(level: str, tmp_path: Path, capsys: pytes
     assert "oracle: equal in all 64 elements" in capsys.readouterr().out
 
 
+def test_several_kernels_have_a_file_each_and_run_by_either_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = str(Path(PROGRAM).with_name("skip_connection.tiny"))
+    path = tmp_path / "x.tgpu"
+    assert main(["compile", program, "--target", "gpu", "-o", str(path), "-q"]) == 0
+    names = sorted(p.name for p in tmp_path.iterdir())
+    count = len(names) - 1
+    assert count > 1 and names == sorted([*(f"x.{number}.tgpu" for number in range(count)), "x.tgpu.json"])
+    for name in ("x.tgpu", "x.tgpu.json"):
+        assert main(["run", str(tmp_path / name), "--check", program]) == 0
+    (tmp_path / "x.1.tgpu").unlink()
+    assert main(["run", str(path)]) == 1
+    assert "x.1.tgpu: cannot read" in capsys.readouterr().err
+
+
 def test_every_stage_is_shown_and_timed(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["opt", PROGRAM, "--target", "gpu", "-O2", "--print-after-all", "--verify-each", "--time-passes"]
     assert main(arguments) == 0

@@ -31,7 +31,7 @@ def written(directory: Path, level: int = 1) -> Path:
     return directory / "x.tgpu"
 
 
-def damaged(directory: Path, old: str, new: str, suffix: str = ".launch.json") -> Path:
+def damaged(directory: Path, old: str, new: str, suffix: str = ".tgpu.json") -> Path:
     path = written(directory)
     damaged_file = path.with_name(f"x{suffix}")
     text = damaged_file.read_text()
@@ -52,7 +52,7 @@ def test_an_artifact_runs_from_its_files(tmp_path: Path) -> None:
 def test_the_list_round_trips_and_follows_its_schema() -> None:
     program = program_of(graph_of(TEXT), 2)
     text = to_json(program.launches)
-    assert from_json(text, "x.launch.json") == program.launches
+    assert from_json(text, "x.tgpu.json") == program.launches
     jsonschema.validate(json.loads(text), json.loads(SCHEMA.read_text()))
 
 
@@ -87,11 +87,11 @@ def test_what_is_wrong_with_a_list_is_said(old: str, new: str, reason: str, tmp_
 
 def test_the_line_is_that_of_the_entry(tmp_path: Path) -> None:
     path = damaged(tmp_path, '"name": "x", "address": ', '"name": "x", "address": 9')
-    text = path.with_name("x.launch.json").read_text().splitlines()
+    text = path.with_name("x.tgpu.json").read_text().splitlines()
     wrong = next(number for number, line in enumerate(text, 1) if '"name": "x", "address": 9' in line)
     with pytest.raises(InvalidModel) as caught:
         read(path, RunOptions())
-    assert str(caught.value.where).endswith(f"x.launch.json:{wrong}")
+    assert str(caught.value.where).endswith(f"x.tgpu.json:{wrong}")
 
 
 def test_positions_are_found() -> None:
@@ -120,7 +120,7 @@ def test_what_is_wrong_with_a_program_is_said_with_its_line(old: str, new: str, 
 
 def test_a_program_that_never_ends_traps_at_its_line(tmp_path: Path) -> None:
     path = damaged(tmp_path, "    MUL", "here:\n    ADD R0, R0, 0\n    JMP here\n    MUL", ".tgpu")
-    limited = path.with_name("x.launch.json")
+    limited = path.with_name("x.tgpu.json")
     limited.write_text(limited.read_text().replace('"cycle_limit": 1000000', '"cycle_limit": 10000'))
     artifact = read(path, RunOptions())
     with pytest.raises(Trap, match=r"does not end") as caught:
@@ -137,7 +137,7 @@ def test_an_output_that_is_none_of_its_type_is_refused(tmp_path: Path) -> None:
 
 def test_without_a_list_there_is_no_artifact(tmp_path: Path) -> None:
     path = written(tmp_path)
-    path.with_name("x.launch.json").unlink()
+    path.with_name("x.tgpu.json").unlink()
     with pytest.raises(InvalidModel, match="lies beside it"):
         read(path, RunOptions())
 
@@ -157,9 +157,9 @@ def test_no_damage_gets_past_the_reader(data: st.DataObject) -> None:
         key = data.draw(st.sampled_from(sorted(holder) if isinstance(holder, dict) else range(len(holder))))
     holder[key] = data.draw(VALUES)
     try:
-        launches = from_json(json.dumps(root), "x.launch.json")
+        launches = from_json(json.dumps(root), "x.tgpu.json")
     except InvalidModel as error:
-        assert "x.launch.json:" in str(error)
+        assert "x.tgpu.json:" in str(error)
         return
     for place in (*launches.inputs, *launches.outputs, *launches.buffers):
         assert 0 <= place.address <= place.address + place.words <= launches.mem_words

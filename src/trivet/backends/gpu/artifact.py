@@ -1,4 +1,4 @@
-"""The artifact: programs in one `.tgpu` text, the launch list beside it."""
+"""The artifact: a `.tgpu` text for each program, and the launch list beside them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from trivet.ir.graph import Graph, Port, Value
 from trivet.ir.op import Array
 
 HEADING = ";; kernel "
-PREFACE = "; Programs of the tiny GPU, one for each kernel. The launch list beside this file says how they run.\n"
+PREFACE = "; A program of the tiny GPU. The launch list beside this file says how it runs.\n"
+LIST_SUFFIX = ".tgpu.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,5 +139,15 @@ def execute(
 
 
 def files(emitted: EmittedProgram) -> dict[str, bytes]:
-    """The files by suffix, the programs first."""
-    return {".tgpu": emitted.text().encode(), ".launch.json": to_json(emitted.launches).encode()}
+    """The files by suffix: the launch list, and a program each; a single one has no number."""
+    programs = [compiled.program for compiled in emitted.compiled]
+    texts = {
+        suffix: programs_text([program]).encode()
+        for suffix, program in zip(program_suffixes(len(programs)), programs, strict=True)
+    }
+    return {**texts, LIST_SUFFIX: to_json(emitted.launches).encode()}
+
+
+def program_suffixes(count: int) -> list[str]:
+    """What the names of the files of `count` programs end in."""
+    return [".tgpu"] if count == 1 else [f".{number}.tgpu" for number in range(count)]

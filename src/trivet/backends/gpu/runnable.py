@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trivet.backends.gpu.artifact import split
+from trivet.backends.gpu.artifact import LIST_SUFFIX, program_suffixes, split
 from trivet.backends.gpu.counts import Counts
 from trivet.backends.gpu.isa import Program
 from trivet.backends.gpu.launch import LaunchEntry, LaunchList, Terminal, from_json
@@ -18,8 +18,6 @@ from trivet.backends.target import RunOptions
 from trivet.errors import InvalidModel
 from trivet.ir.graph import Port
 from trivet.ir.op import Array
-
-LIST_SUFFIX = ".launch.json"
 
 
 class GpuArtifact:
@@ -98,23 +96,29 @@ class GpuArtifact:
 
 
 def read(path: Path, options: RunOptions) -> GpuArtifact:
-    """The artifact whose programs are in `path`, with the launch list beside it.
+    """The artifact of a launch list, `x.tgpu.json`, and the programs beside it; `x.tgpu` stands for its list.
 
     Raises: InvalidModel, Problems with file, line and reason.
     """
-    list_path = path.with_suffix(LIST_SUFFIX)
-    text = _text(path, None)
-    hint = f"the launch list of {path.name} lies beside it; `trivet compile` writes both"
+    list_path = path if path.name.endswith(LIST_SUFFIX) else path.with_name(f"{path.name}.json")
+    hint = f"the launch list of {path.name} lies beside its programs; `trivet compile` writes all of them"
     launches = from_json(_text(list_path, hint), str(list_path))
-    programs = {program.name: program for program in split(text, str(path), launches)}
-    for entry in launches.launches:
-        if entry.program not in programs:
+    names = dict.fromkeys(entry.program for entry in launches.launches)
+    programs: dict[str, Program] = {}
+    for suffix in program_suffixes(len(names)):
+        file = list_path.with_name(list_path.name.removesuffix(LIST_SUFFIX) + suffix)
+        for program in split(_text(file, f"{list_path.name} runs {len(names)} programs"), str(file), launches):
+            programs[program.name] = program
+    for name in names:
+        if name not in programs:
             known = ", ".join(programs) or "none"
-            raise InvalidModel(f"there is no kernel {entry.program}", where=path, hint=f"it has {known}")
-    return GpuArtifact(str(path), launches, programs, options)
+            raise InvalidModel(
+                f"there is no kernel {name}", where=list_path, hint=f"the programs beside it are {known}"
+            )
+    return GpuArtifact(str(list_path), launches, programs, options)
 
 
-def _text(path: Path, hint: str | None) -> str:
+def _text(path: Path, hint: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
