@@ -26,7 +26,7 @@ COMMANDS = {
     "targets": ["targets"],
 }
 
-FILES = {"tpu-schedule", "tpu-compile", "tpu-run"}
+FILES = {"gpu-launch", "tpu-schedule", "tpu-compile", "tpu-run"}
 """Schemas that are tested with their backends."""
 
 

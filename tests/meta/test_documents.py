@@ -52,7 +52,7 @@ def test_compiling_a_tflite_file_imports_numpy_and_little_else(tmp_path: Path) -
     assert sum(name.startswith("trivet.") for name in modules) <= MOST_MODULES
 
 
-MOST_MODULES = 170
+MOST_MODULES = 175
 """Importing one takes about 0.2 ms, a whole compilation 80 ms beside importing numpy: `core/late.py` helps."""
 
 

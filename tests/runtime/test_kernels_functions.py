@@ -13,12 +13,25 @@ from strategies.operands import Instance
 from trivet.core.dtype import F32, I8
 from trivet.ir.op import Op
 from trivet.ops import activation as a
+from trivet.ops import mathematics as m
 
 FUNCTIONS = (
-    a.Clamp, a.Logistic, a.Tanh, a.HardSwish, a.Abs, a.LeakyRelu, a.Elu, a.HardSigmoid, a.Gelu, a.Exp, a.Log, a.Sqrt,
-    a.Rsqrt, a.Neg, a.Reciprocal, a.Erf, a.Floor, a.Ceil, a.Round, a.Sin, a.Cos, a.Softplus,
+    a.Clamp, a.Logistic, a.Tanh, a.HardSwish, m.Abs, a.LeakyRelu, a.Elu, a.HardSigmoid, a.Gelu, m.Exp, m.Log, m.Sqrt,
+    m.Rsqrt, m.Neg, m.Reciprocal, m.Erf, m.Floor, m.Ceil, m.Round, m.Sin, m.Cos, a.Softplus,
 )  # fmt: skip
-TABLES = (a.Clamp, a.Logistic, a.Tanh, a.HardSwish, a.Abs, a.LeakyRelu, a.Elu, a.Gelu, a.Exp, a.Rsqrt, a.Relu)
+TABLES = (
+    a.Clamp,
+    a.Logistic,
+    a.Tanh,
+    a.HardSwish,
+    m.Abs,
+    a.LeakyRelu,
+    a.Elu,
+    a.Gelu,
+    m.Exp,
+    m.Rsqrt,
+    a.Relu,
+)
 
 
 def is_float(case: Instance) -> bool:

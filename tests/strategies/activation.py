@@ -13,6 +13,7 @@ from trivet.core.quant import Quant
 from trivet.ir.op import Op
 from trivet.ir.types import TensorType
 from trivet.ops import activation as a
+from trivet.ops import mathematics as m
 from trivet.ops.softmax import LogSoftmax, Softmax
 
 SHAPES = shapes((0, 4), 6)
@@ -99,13 +100,13 @@ def with_alpha(kind: Callable[..., Op]) -> SearchStrategy[Instance]:
 
 
 FLOAT_FUNCTIONS = (
-    a.Log, a.Sqrt, a.Neg, a.Reciprocal, a.Erf, a.Floor, a.Ceil, a.Round, a.Sin, a.Cos, a.Atan, a.Softplus,
+    m.Log, m.Sqrt, m.Neg, m.Reciprocal, m.Erf, m.Floor, m.Ceil, m.Round, m.Sin, m.Cos, m.Atan, a.Softplus,
 )  # fmt: skip
 
 STRATEGIES: dict[type[Op], SearchStrategy[Instance]] = {
     a.Relu: relu(),
     a.Clamp: clamp(),
-    **{kind: function(kind) for kind in (a.Logistic, a.Tanh, a.Abs, a.Exp, a.Rsqrt)},
+    **{kind: function(kind) for kind in (a.Logistic, a.Tanh, m.Abs, m.Exp, m.Rsqrt)},
     a.HardSwish: hard_swish(),
     a.Gelu: st.booleans().flatmap(
         lambda approximate: function(lambda out, numerics: a.Gelu(approximate, out, numerics))

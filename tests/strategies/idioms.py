@@ -14,9 +14,10 @@ from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
 from trivet.ir.graph import Value
 from trivet.ir.types import TensorType
-from trivet.ops.activation import Clamp, Erf, Neg, Tanh
+from trivet.ops.activation import Clamp, Tanh
 from trivet.ops.conv import Conv2D, DepthwiseConv2D
 from trivet.ops.elementwise import Add, Maximum, Minimum, Mul
+from trivet.ops.mathematics import Erf, Neg
 from trivet.ops.matmul import BatchMatMul, Dense
 from trivet.ops.movement import Concat, Expand, Pad, Reshape, Slice, SpaceToDepth, Transpose
 from trivet.ops.pool import AveragePool2D, MaxPool2D

@@ -1,9 +1,8 @@
-"""Functions of one operand: activations, float mathematics, tables, softmax."""
+"""Activations: clamps, and functions that networks have between their products; any function of int8 as a table."""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from trivet.core import libm
 from trivet.core.access import Access, whole
 from trivet.core.bounds import Bounds
-from trivet.core.dtype import F32, I8, I32
+from trivet.core.dtype import I8, I32
 from trivet.core.interval import Interval
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
@@ -22,12 +21,7 @@ from trivet.ops import tflite_activation as tflite
 from trivet.ops.pointwise import Pointwise, broadcast_access
 from trivet.ops.quantized import check_numerics, result
 from trivet.ops.stored import Float32s, by_pair, by_value, from_real, limits, saturated, to_real
-
-
-def one_operand(name: str, types: Types) -> TensorType:
-    """Raises: TypeMismatch."""
-    require(len(types) == 1, f"{name} takes one operand, got {len(types)}")
-    return types[0]
+from trivet.ops.unary import FloatUnary, Function, Unary, float_operand, one_operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,60 +92,8 @@ class Clamp(Pointwise):
         return saturated(values, type_.dtype, self.bounds)
 
 
-class _Function(Pointwise):
-    """A function of one real number; quantized where it has `out` and `numerics`."""
-
-    __slots__ = ()
-
-    out: Quant | None
-    numerics: Numerics | None
-
-    def infer(self, types: Types) -> Types:
-        x = one_operand(self.name, types)
-        check_numerics(self.name, x, self.out, self.numerics)
-        return (result(x, x.shape, self.out),)
-
-    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        (x,), (type_,) = arrays, types
-        if self.out is not None:
-            return (by_value(lambda stored: self._on_stored(stored, type_), x),)
-        with np.errstate(all="ignore"):
-            return (np.asarray(self._real(x), np.float32),)
-
-    def bound(self, intervals: Intervals, types: Types) -> Intervals:
-        if self.out is None:
-            return intervals
-        (x,), (type_,) = intervals, types
-        values = self._on_stored(np.arange(x.lo, x.hi + 1).astype(type_.dtype.numpy), type_)
-        return (Interval(int(values.min()), int(values.max())),)
-
-    def _on_stored(self, x: Array, type_: TensorType) -> Array:
-        assert self.out is not None and self.numerics is not None
-        if self.numerics is Numerics.ONNX:
-            with np.errstate(all="ignore"):
-                real = np.asarray(self._real(to_real(x, type_)), np.float32)
-            return from_real(real, self.out, type_.dtype, self.numerics)
-        return saturated(self._tflite(x, type_, self.out, self.numerics), type_.dtype)
-
-    @abstractmethod
-    def _real(self, x: Float32s) -> Float32s:
-        """The function in float32."""
-
-    def _tflite(self, x: Array, type_: TensorType, out: Quant, numerics: Numerics) -> Array:
-        """The function on stored values under a TensorFlow Lite contract: a table of float32 values by default."""
-        return tflite.through_float32(self._real, x, type_, out)
-
-
 @dataclass(frozen=True, slots=True)
-class _Unary(_Function):
-    """One operand, same shape; f32, or quantized with `out` and `numerics`."""
-
-    out: Quant | None = None
-    numerics: Numerics | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Logistic(_Unary):
+class Logistic(Unary):
     """1 / (1 + e^-x)."""
 
     name: ClassVar[str] = "logistic"
@@ -165,7 +107,7 @@ class Logistic(_Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class Tanh(_Unary):
+class Tanh(Unary):
     """Hyperbolic tangent."""
 
     name: ClassVar[str] = "tanh"
@@ -179,7 +121,7 @@ class Tanh(_Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class HardSwish(_Unary):
+class HardSwish(Unary):
     """x * min(max(x + 3, 0), 6) / 6."""
 
     name: ClassVar[str] = "hard_swish"
@@ -194,21 +136,7 @@ class HardSwish(_Unary):
 
 
 @dataclass(frozen=True, slots=True)
-class Abs(_Unary):
-    """|x|."""
-
-    name: ClassVar[str] = "abs"
-    reuses_input: ClassVar[bool] = True
-
-    def _real(self, x: Float32s) -> Float32s:
-        return np.abs(x)
-
-    def _tflite(self, x: Array, type_: TensorType, out: Quant, numerics: Numerics) -> Array:
-        return tflite.magnitude(x, type_, out, numerics)
-
-
-@dataclass(frozen=True, slots=True)
-class LeakyRelu(_Function):
+class LeakyRelu(Function):
     """x where x >= 0, else alpha * x."""
 
     alpha: float
@@ -267,7 +195,7 @@ def _prelu(x: Float32s, alpha: Float32s) -> Float32s:
 
 
 @dataclass(frozen=True, slots=True)
-class Elu(_Function):
+class Elu(Function):
     """x where x >= 0, else alpha * (e^x - 1)."""
 
     alpha: float = 1.0
@@ -300,7 +228,7 @@ class HardSigmoid(Pointwise):
 
 
 @dataclass(frozen=True, slots=True)
-class Gelu(_Function):
+class Gelu(Function):
     """0.5 x (1 + erf(x / sqrt 2)), or its tanh form (`approximate`)."""
 
     approximate: bool = False
@@ -316,180 +244,8 @@ class Gelu(_Function):
         return np.float32(0.5) * x * (np.float32(1) + libm.tanhf(np.float32(math.sqrt(2 / math.pi)) * cubic))
 
 
-def float_operand(name: str, types: Types) -> TensorType:
-    """The only operand, which must be f32.
-
-    Raises: TypeMismatch.
-    """
-    x = one_operand(name, types)
-    require(x.dtype is F32, f"{name} takes f32, got {x}")
-    return x
-
-
 @dataclass(frozen=True, slots=True)
-class _FloatUnary(Pointwise):
-    """A function of f32 only."""
-
-    def infer(self, types: Types) -> Types:
-        return (float_operand(self.name, types),)
-
-    def evaluate(self, arrays: Arrays, types: Types) -> Arrays:
-        with np.errstate(all="ignore"):
-            return (np.asarray(self._real(arrays[0]), np.float32),)
-
-    @abstractmethod
-    def _real(self, x: Float32s) -> Float32s:
-        """The function in float32."""
-
-
-@dataclass(frozen=True, slots=True)
-class Exp(_Unary):
-    """e^x."""
-
-    name: ClassVar[str] = "exp"
-    reuses_input: ClassVar[bool] = True
-
-    def _real(self, x: Float32s) -> Float32s:
-        return libm.expf(x)
-
-
-@dataclass(frozen=True, slots=True)
-class Log(_FloatUnary):
-    """Natural logarithm."""
-
-    name: ClassVar[str] = "log"
-    reuses_input: ClassVar[bool] = True
-
-    def _real(self, x: Float32s) -> Float32s:
-        return np.log(x)
-
-
-@dataclass(frozen=True, slots=True)
-class Sqrt(_FloatUnary):
-    """Square root."""
-
-    name: ClassVar[str] = "sqrt"
-    reuses_input: ClassVar[bool] = True
-
-    def _real(self, x: Float32s) -> Float32s:
-        return np.sqrt(x)
-
-
-@dataclass(frozen=True, slots=True)
-class Rsqrt(_Unary):
-    """1 / sqrt(x)."""
-
-    name: ClassVar[str] = "rsqrt"
-    reuses_input: ClassVar[bool] = True
-
-    def _real(self, x: Float32s) -> Float32s:
-        return np.reciprocal(np.sqrt(x))
-
-    def _tflite(self, x: Array, type_: TensorType, out: Quant, numerics: Numerics) -> Array:
-        return tflite.rsqrt(x, type_, out, numerics)
-
-
-@dataclass(frozen=True, slots=True)
-class Neg(_FloatUnary):
-    """-x."""
-
-    name: ClassVar[str] = "neg"
-    reuses_input: ClassVar[bool] = True
-
-    def _real(self, x: Float32s) -> Float32s:
-        return -x
-
-
-@dataclass(frozen=True, slots=True)
-class Reciprocal(_FloatUnary):
-    """1 / x."""
-
-    name: ClassVar[str] = "reciprocal"
-    reuses_input: ClassVar[bool] = True
-
-    def _real(self, x: Float32s) -> Float32s:
-        return np.float32(1) / x
-
-
-@dataclass(frozen=True, slots=True)
-class Erf(_FloatUnary):
-    """Gauss error function."""
-
-    name: ClassVar[str] = "erf"
-    reuses_input: ClassVar[bool] = True
-
-    def _real(self, x: Float32s) -> Float32s:
-        return np.float32(1) - libm.erfcf(x)
-
-
-@dataclass(frozen=True, slots=True)
-class Floor(_FloatUnary):
-    """Largest integer not above x."""
-
-    name: ClassVar[str] = "floor"
-    reuses_input: ClassVar[bool] = True
-
-    def _real(self, x: Float32s) -> Float32s:
-        return np.floor(x)
-
-
-@dataclass(frozen=True, slots=True)
-class Ceil(_FloatUnary):
-    """Smallest integer not below x."""
-
-    name: ClassVar[str] = "ceil"
-    reuses_input: ClassVar[bool] = True
-
-    def _real(self, x: Float32s) -> Float32s:
-        return np.ceil(x)
-
-
-@dataclass(frozen=True, slots=True)
-class Round(_FloatUnary):
-    """Nearest integer, halves to even."""
-
-    name: ClassVar[str] = "round"
-    reuses_input: ClassVar[bool] = True
-
-    def _real(self, x: Float32s) -> Float32s:
-        return np.rint(x)
-
-
-@dataclass(frozen=True, slots=True)
-class Sin(_FloatUnary):
-    """Sine of radians."""
-
-    name: ClassVar[str] = "sin"
-    reuses_input: ClassVar[bool] = True
-
-    def _real(self, x: Float32s) -> Float32s:
-        return np.sin(x)
-
-
-@dataclass(frozen=True, slots=True)
-class Atan(_FloatUnary):
-    """Inverse tangent, in radians."""
-
-    name: ClassVar[str] = "atan"
-    reuses_input: ClassVar[bool] = True
-
-    def _real(self, x: Float32s) -> Float32s:
-        return np.arctan(x)
-
-
-@dataclass(frozen=True, slots=True)
-class Cos(_FloatUnary):
-    """Cosine of radians."""
-
-    name: ClassVar[str] = "cos"
-    reuses_input: ClassVar[bool] = True
-
-    def _real(self, x: Float32s) -> Float32s:
-        return np.cos(x)
-
-
-@dataclass(frozen=True, slots=True)
-class Softplus(_FloatUnary):
+class Softplus(FloatUnary):
     """log(1 + e^x)."""
 
     name: ClassVar[str] = "softplus"

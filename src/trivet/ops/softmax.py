@@ -15,10 +15,10 @@ from trivet.core.record import dataclass
 from trivet.ir.op import Array, Arrays, require
 from trivet.ir.types import TensorType, Types
 from trivet.ops import tflite_softmax as tflite
-from trivet.ops.activation import one_operand
 from trivet.ops.pointwise import AlongAxis
 from trivet.ops.quantized import check_numerics, is_quantized, result
 from trivet.ops.stored import Float32s, from_real, saturated, to_real
+from trivet.ops.unary import one_operand
 
 
 @dataclass(frozen=True, slots=True)

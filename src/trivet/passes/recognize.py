@@ -12,8 +12,9 @@ from trivet.ir.graph import Node, Value
 from trivet.ir.op import Array, Op
 from trivet.ir.rewriter import Rewriter
 from trivet.ir.types import TensorType
-from trivet.ops.activation import Clamp, Erf, Gelu, HardSwish, Tanh
+from trivet.ops.activation import Clamp, Gelu, HardSwish, Tanh
 from trivet.ops.elementwise import Div, Mul
+from trivet.ops.mathematics import Erf
 from trivet.passes.base import Pass, Preserves, Relative
 from trivet.passes.lookup_tables import POINTWISE
 from trivet.passes.patterns import scalar

@@ -13,6 +13,7 @@ from trivet.core.numerics import Numerics
 from trivet.ir.graph import Node
 from trivet.ir.op import Op
 from trivet.ops import activation as a
+from trivet.ops import mathematics as m
 
 FUNCTION_F32 = CKernel(
     130,
@@ -47,9 +48,9 @@ PRELU_S8 = CKernel(
 FAMILY = (FUNCTION_F32, PRELU_F32, PRELU_S8)
 
 _PLAIN: dict[type[Op], int] = {
-    a.Logistic: 1, a.Tanh: 2, a.HardSwish: 3, a.Abs: 4, a.Exp: 9, a.Log: 10, a.Sqrt: 11, a.Rsqrt: 12, a.Neg: 13,
-    a.Reciprocal: 14, a.Erf: 15, a.Floor: 16, a.Ceil: 17, a.Round: 18, a.Sin: 19, a.Cos: 20, a.Softplus: 21,
-    a.Atan: 23,
+    a.Logistic: 1, a.Tanh: 2, a.HardSwish: 3, m.Abs: 4, m.Exp: 9, m.Log: 10, m.Sqrt: 11, m.Rsqrt: 12, m.Neg: 13,
+    m.Reciprocal: 14, m.Erf: 15, m.Floor: 16, m.Ceil: 17, m.Round: 18, m.Sin: 19, m.Cos: 20, a.Softplus: 21,
+    m.Atan: 23,
 }  # fmt: skip
 """Functions without parameters."""
 

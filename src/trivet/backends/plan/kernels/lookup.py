@@ -10,6 +10,7 @@ from trivet.backends.records import BLOB, Field, Record
 from trivet.core.dtype import I8
 from trivet.ir.graph import Node
 from trivet.ops import activation as a
+from trivet.ops import mathematics as m
 
 LOOKUP_S8 = CKernel(
     1, "lookup_s8", Record("lookup", (Field("table", BLOB, "i8 [256]: the result of each stored value, from -128 on"),))
@@ -25,7 +26,7 @@ def lookup(node: Node) -> Call | None:
     return None if table.data is None else Call(LOOKUP_S8, (x,), {"table": table.data})
 
 
-@KERNELS.kernel(a.Clamp, a.Logistic, a.Tanh, a.HardSwish, a.Abs, a.LeakyRelu, a.Elu, a.Gelu, a.Exp, a.Rsqrt)
+@KERNELS.kernel(a.Clamp, a.Logistic, a.Tanh, a.HardSwish, m.Abs, a.LeakyRelu, a.Elu, a.Gelu, m.Exp, m.Rsqrt)
 def tabulated(node: Node) -> Call | None:
     """Any function of one stored int8 value to an int8."""
     if len(node.inputs) != 1:

@@ -29,13 +29,14 @@ from trivet.ops import (
     trees,
 )
 from trivet.ops import elementwise as e
+from trivet.ops import mathematics as f
 from trivet.ops import movement as m
 
 _ARITHMETIC = (e.Add, e.Sub, e.Mul, e.Div, e.SquaredDifference, e.Maximum, e.Minimum)
-_BYTE_FUNCTIONS = (a.Clamp, a.Logistic, a.Tanh, a.HardSwish, a.Abs, a.LeakyRelu, a.Elu, a.Gelu, a.Exp, a.Rsqrt)
+_BYTE_FUNCTIONS = (a.Clamp, a.Logistic, a.Tanh, a.HardSwish, f.Abs, a.LeakyRelu, a.Elu, a.Gelu, f.Exp, f.Rsqrt)
 _FUNCTIONS = (
-    *_BYTE_FUNCTIONS, a.HardSigmoid, a.PRelu, a.Softplus, a.Log, a.Sqrt, a.Neg, a.Reciprocal, a.Erf, a.Floor, a.Ceil,
-    a.Round, a.Sin, a.Cos, a.Atan,
+    *_BYTE_FUNCTIONS, a.HardSigmoid, a.PRelu, a.Softplus, f.Log, f.Sqrt, f.Neg, f.Reciprocal, f.Erf, f.Floor, f.Ceil,
+    f.Round, f.Sin, f.Cos, f.Atan,
 )  # fmt: skip
 _REDUCTIONS = (reduce.Mean, reduce.Sum, reduce.ReduceMax, reduce.ReduceMin, reduce.ReduceProd)
 

@@ -15,6 +15,7 @@ from trivet.ir.graph import Port as ModelPort
 from trivet.ir.op import Array, Op
 from trivet.ops import activation as a
 from trivet.ops import elementwise as e
+from trivet.ops import mathematics as f
 from trivet.ops import movement as m
 from trivet.ops.conv import Conv2D, DepthwiseConv2D
 from trivet.ops.matmul import Dense, MatMul
@@ -142,7 +143,7 @@ class Builder:
 
 
 TABLES: tuple[type[Op], ...] = (
-    a.Lookup, a.Logistic, a.Tanh, a.HardSwish, a.Abs, a.LeakyRelu, a.Elu, a.Gelu, a.Exp, a.Rsqrt, a.HardSigmoid,
+    a.Lookup, a.Logistic, a.Tanh, a.HardSwish, f.Abs, a.LeakyRelu, a.Elu, a.Gelu, f.Exp, f.Rsqrt, a.HardSigmoid,
     a.Clamp, Requantize,
 )  # fmt: skip
 """Functions of one value, which are tables where it has 8 bits."""

@@ -10,6 +10,7 @@ from trivet.frontends.onnx.context import MICROSOFT, Context, Converter, Convert
 from trivet.ir.graph import Value
 from trivet.ir.op import Op
 from trivet.ops import activation as ops
+from trivet.ops import mathematics as m
 from trivet.ops.elementwise import Add, Div, Greater, Less, Maximum, Minimum, Mul, Sub, Where
 from trivet.ops.softmax import LogSoftmax, Softmax
 
@@ -27,17 +28,17 @@ for _kind, _op in {
     "Sigmoid": ops.Logistic(),
     "Tanh": ops.Tanh(),
     "HardSwish": ops.HardSwish(),
-    "Exp": ops.Exp(),
-    "Log": ops.Log(),
-    "Sqrt": ops.Sqrt(),
-    "Reciprocal": ops.Reciprocal(),
-    "Erf": ops.Erf(),
-    "Floor": ops.Floor(),
-    "Ceil": ops.Ceil(),
-    "Round": ops.Round(),
-    "Sin": ops.Sin(),
-    "Atan": ops.Atan(),
-    "Cos": ops.Cos(),
+    "Exp": m.Exp(),
+    "Log": m.Log(),
+    "Sqrt": m.Sqrt(),
+    "Reciprocal": m.Reciprocal(),
+    "Erf": m.Erf(),
+    "Floor": m.Floor(),
+    "Ceil": m.Ceil(),
+    "Round": m.Round(),
+    "Sin": m.Sin(),
+    "Atan": m.Atan(),
+    "Cos": m.Cos(),
     "Softplus": ops.Softplus(),
     "Relu": ops.Clamp(Bounds(0.0, math.inf)),
 }.items():
@@ -47,13 +48,13 @@ for _kind, _op in {
 @ONNX("Neg")
 def negate(ctx: Context) -> Value:
     x = ctx.plain(0)
-    return ctx.emit(ops.Neg(), x) if x.type.dtype is F32 else ctx.emit(Sub(), ctx.like(x, 0), x)
+    return ctx.emit(m.Neg(), x) if x.type.dtype is F32 else ctx.emit(Sub(), ctx.like(x, 0), x)
 
 
 @ONNX("Abs")
 def absolute(ctx: Context) -> Value:
     x = ctx.plain(0)
-    return ctx.emit(ops.Abs(), x) if x.type.dtype is F32 else ctx.emit(Maximum(), x, ctx.emit(Sub(), ctx.like(x, 0), x))
+    return ctx.emit(m.Abs(), x) if x.type.dtype is F32 else ctx.emit(Maximum(), x, ctx.emit(Sub(), ctx.like(x, 0), x))
 
 
 @ONNX("LeakyRelu")
@@ -102,7 +103,7 @@ def shrink(ctx: Context) -> Value:
 def softsign(ctx: Context) -> Value:
     """x / (1 + |x|)."""
     x = ctx.operand(0)
-    return ctx.emit(Div(), x, ctx.emit(Add(), ctx.emit(ops.Abs(), x), ctx.constant(1.0)))
+    return ctx.emit(Div(), x, ctx.emit(Add(), ctx.emit(m.Abs(), x), ctx.constant(1.0)))
 
 
 @ONNX("Mish")
@@ -194,7 +195,7 @@ def softmax(ctx: Context) -> Value:
 def hyperbolic(ctx: Context) -> Value:
     """(e^x -+ e^-x) / 2."""
     x = ctx.operand(0)
-    up, down = ctx.emit(ops.Exp(), x), ctx.emit(ops.Exp(), ctx.emit(ops.Neg(), x))
+    up, down = ctx.emit(m.Exp(), x), ctx.emit(m.Exp(), ctx.emit(m.Neg(), x))
     both = ctx.emit(Sub() if ctx.node.kind == "Sinh" else Add(), up, down)
     return ctx.emit(Mul(), both, ctx.constant(0.5))
 
@@ -202,7 +203,7 @@ def hyperbolic(ctx: Context) -> Value:
 @ONNX("Tan")
 def tangent(ctx: Context) -> Value:
     x = ctx.operand(0)
-    return ctx.emit(Div(), ctx.emit(ops.Sin(), x), ctx.emit(ops.Cos(), x))
+    return ctx.emit(Div(), ctx.emit(m.Sin(), x), ctx.emit(m.Cos(), x))
 
 
 @ONNX("Asin", "Acos")
@@ -210,7 +211,7 @@ def inverse_sine(ctx: Context) -> Value:
     """asin x = 2 atan(x / (1 + sqrt(1 - x^2))), acos x = pi/2 - asin x."""
     x = ctx.operand(0)
     root = _root(ctx, ctx.emit(Sub(), ctx.constant(1.0), ctx.emit(Mul(), x, x)))
-    half = ctx.emit(ops.Atan(), ctx.emit(Div(), x, ctx.emit(Add(), ctx.constant(1.0), root)))
+    half = ctx.emit(m.Atan(), ctx.emit(Div(), x, ctx.emit(Add(), ctx.constant(1.0), root)))
     sine = ctx.emit(Mul(), ctx.constant(2.0), half)
     return sine if ctx.node.kind == "Asin" else ctx.emit(Sub(), ctx.constant(math.pi / 2), sine)
 
@@ -222,16 +223,16 @@ def inverse_hyperbolic(ctx: Context) -> Value:
     square = ctx.emit(Mul(), x, x)
     match ctx.node.kind:
         case "Acosh":
-            return ctx.emit(ops.Log(), ctx.emit(Add(), x, _root(ctx, ctx.emit(Sub(), square, one))))
+            return ctx.emit(m.Log(), ctx.emit(Add(), x, _root(ctx, ctx.emit(Sub(), square, one))))
         case "Atanh":
             ratio = ctx.emit(Div(), ctx.emit(Add(), one, x), ctx.emit(Sub(), one, x))
-            return ctx.emit(Mul(), ctx.emit(ops.Log(), ratio), ctx.constant(0.5))
+            return ctx.emit(Mul(), ctx.emit(m.Log(), ratio), ctx.constant(0.5))
         case _:
-            size = ctx.emit(ops.Abs(), x)
-            up = ctx.emit(ops.Log(), ctx.emit(Add(), size, _root(ctx, ctx.emit(Add(), square, one))))
+            size = ctx.emit(m.Abs(), x)
+            up = ctx.emit(m.Log(), ctx.emit(Add(), size, _root(ctx, ctx.emit(Add(), square, one))))
             below = ctx.emit(Less(), x, ctx.constant(0.0))
-            return ctx.emit(Where(), below, ctx.emit(ops.Neg(), up), up)
+            return ctx.emit(Where(), below, ctx.emit(m.Neg(), up), up)
 
 
 def _root(ctx: Context, x: Value) -> Value:
-    return ctx.emit(ops.Sqrt(), x)
+    return ctx.emit(m.Sqrt(), x)

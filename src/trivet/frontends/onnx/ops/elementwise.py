@@ -9,7 +9,6 @@ from trivet.frontends.onnx.context import Context, Converter, Converters
 from trivet.frontends.onnx.tensors import DTYPES, dtype_name
 from trivet.ir.graph import Value
 from trivet.ir.op import Op
-from trivet.ops.activation import Floor, Neg
 from trivet.ops.bits import BitKind, Bitwise
 from trivet.ops.elementwise import (
     Add,
@@ -28,6 +27,7 @@ from trivet.ops.elementwise import (
     Sub,
     Where,
 )
+from trivet.ops.mathematics import Floor, Neg
 
 ONNX = Converters()
 

@@ -10,8 +10,8 @@ from trivet.core.dtype import F32, I64
 from trivet.frontends.onnx.context import Context, Converters
 from trivet.frontends.onnx.ops.elementwise import cast_to
 from trivet.ir.graph import Value
-from trivet.ops.activation import Neg
 from trivet.ops.elementwise import Add, Div, Equal, Mul, Where
+from trivet.ops.mathematics import Neg
 from trivet.ops.movement import Gather
 from trivet.ops.reduce import Mean, Sum
 from trivet.ops.softmax import LogSoftmax

@@ -9,8 +9,8 @@ from trivet.frontends.onnx.layout import channels_first, channels_last
 from trivet.frontends.onnx.ops.movement import listed_axes
 from trivet.ir.graph import Value
 from trivet.ir.op import Array
-from trivet.ops.activation import Abs, Reciprocal, Sqrt
 from trivet.ops.elementwise import Add, Div, Maximum, Mul, Sub
+from trivet.ops.mathematics import Abs, Reciprocal, Sqrt
 from trivet.ops.reduce import Mean, Sum
 
 ONNX = Converters()

@@ -11,8 +11,8 @@ from trivet.frontends.onnx.context import Context, Converter, Converters
 from trivet.frontends.onnx.ops.movement import listed_axes, sliced
 from trivet.ir.graph import Value
 from trivet.ir.op import Op
-from trivet.ops.activation import Abs, Exp, Log, Sqrt
 from trivet.ops.elementwise import Add, Mul, Sub
+from trivet.ops.mathematics import Abs, Exp, Log, Sqrt
 from trivet.ops.reduce import ArgMax, ArgMin, Axes, Mean, ReduceMax, ReduceMin, ReduceProd, Sum
 
 ONNX = Converters()

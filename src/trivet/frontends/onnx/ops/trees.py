@@ -11,8 +11,9 @@ from trivet.frontends.onnx.context import Context, Converters
 from trivet.frontends.onnx.forest import Branch, Child, Forest
 from trivet.frontends.onnx.ops.elementwise import cast_to
 from trivet.ir.graph import Value
-from trivet.ops.activation import Logistic, Neg
+from trivet.ops.activation import Logistic
 from trivet.ops.elementwise import Add, Cast, Greater, Sub
+from trivet.ops.mathematics import Neg
 from trivet.ops.movement import Concat, Gather
 from trivet.ops.reduce import ArgMax
 from trivet.ops.softmax import Softmax

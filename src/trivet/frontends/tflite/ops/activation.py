@@ -12,28 +12,9 @@ from trivet.errors import InvalidModel, Unsupported
 from trivet.frontends.tflite.activations import bounds_of, stored
 from trivet.frontends.tflite.conversion import Conversion, Converter
 from trivet.ir.op import Op
-from trivet.ops.activation import (
-    Abs,
-    Ceil,
-    Clamp,
-    Cos,
-    Elu,
-    Exp,
-    Floor,
-    Gelu,
-    HardSwish,
-    LeakyRelu,
-    Log,
-    Logistic,
-    Neg,
-    PRelu,
-    Round,
-    Rsqrt,
-    Sin,
-    Sqrt,
-    Tanh,
-)
+from trivet.ops.activation import Clamp, Elu, Gelu, HardSwish, LeakyRelu, Logistic, PRelu, Tanh
 from trivet.ops.elementwise import Div, Maximum, Mul
+from trivet.ops.mathematics import Abs, Ceil, Cos, Exp, Floor, Log, Neg, Round, Rsqrt, Sin, Sqrt
 from trivet.ops.reduce import Sum
 from trivet.ops.softmax import LogSoftmax, Softmax
 

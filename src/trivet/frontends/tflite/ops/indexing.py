@@ -14,7 +14,6 @@ from trivet.frontends.tflite.ops.conv import window_pads
 from trivet.ir.graph import Value
 from trivet.ir.op import Op
 from trivet.ir.types import TensorType
-from trivet.ops.activation import Atan, Floor, Sqrt
 from trivet.ops.bits import BitKind, Bitwise
 from trivet.ops.elementwise import (
     Add,
@@ -32,6 +31,7 @@ from trivet.ops.elementwise import (
     Where,
 )
 from trivet.ops.indexing import Combine, Scatter, TopK
+from trivet.ops.mathematics import Atan, Floor, Sqrt
 from trivet.ops.matmul import BatchMatMul
 from trivet.ops.movement import Gather, Reshape, Transpose
 from trivet.ops.pool import AveragePool2D
