@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
@@ -24,9 +25,11 @@ from trivet.cli.options import (
 )
 from trivet.cli.settings import settings_from
 from trivet.core.record import dataclass
-from trivet.errors import InvalidModel
+from trivet.errors import CompileError, InvalidModel
+from trivet.exporting import ModuleRequest, compile_module
 from trivet.passes.verify_each import VerifyEach
 from trivet.proof.soundness import violations
+from trivet.simulated import Simulated
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         findings = [_proved(model.name, _read(model))]
     else:
         findings = [finding for level in (0, 1) for finding in _verified(model, level, arguments)]
+        findings += _elsewhere(model, arguments)
     if arguments.json:
         groups = groupby(findings, key=lambda finding: finding.run)
         print_json([{"run": name, "verdicts": [_as_json(f) for f in group]} for name, group in groups])
@@ -91,6 +95,40 @@ def _verified(model: Path, level: int, arguments: argparse.Namespace) -> Iterato
         outputs = artifact.run(inputs)
         for verdict in check(artifact, model, settings, inputs, outputs):
             yield Finding(f"-O{level} plan, input {number}", verdict.authority, verdict.failed, str(verdict))
+
+
+def _elsewhere(model: Path, arguments: argparse.Namespace) -> Iterator[Finding]:
+    """The model as a C module, and on every accelerator that takes it; who refuses it is noted."""
+    settings = settings_from(arguments)
+    with tempfile.TemporaryDirectory(prefix="trivet-verify-") as directory:
+        for name in ("C module", *driver.ACCELERATORS):
+            path = Path(directory) / name.replace(" ", "-").lower()
+            try:
+                artifact = (
+                    _module(model, path, settings) if name == "C module" else _scheduled(model, path, settings, name)
+                )
+            except CompileError as refusal:
+                note(f"{name}: not compared: {str(refusal).splitlines()[0]}", arguments.quiet)
+                continue
+            inputs = artifact.random_inputs(arguments.seed)
+            for verdict in check(artifact, model, settings, inputs, artifact.run(inputs)):
+                yield Finding(name, verdict.authority, verdict.failed, str(verdict))
+
+
+def _module(model: Path, path: Path, settings: driver.Settings) -> Simulated:
+    compile_module(model, path, settings, ModuleRequest())
+    return Simulated(path)
+
+
+def _scheduled(model: Path, path: Path, settings: driver.Settings, name: str) -> Simulated:
+    """An accelerator's artifact, every stage verified."""
+    suffix = next(suffix for suffix, machine in driver.ARTIFACTS.items() if machine == name)
+    chosen = replace(settings, target=name)
+    emitted = driver.build_for_machine(driver.load(model, chosen), chosen, [VerifyEach()])
+    main = path.with_suffix(suffix)
+    for ending, data in emitted.files.items():
+        main.with_suffix(ending).write_bytes(data)
+    return Simulated(main)
 
 
 def _proved(name: str, data: bytes) -> Finding:
