@@ -115,6 +115,12 @@ CASES: list[tuple[str, KernelPass, str, str]] = [
         "a = 1\nif gid < 2 {\na = 2\n}\nstore [gid] a",
     ),
     (
+        "what came of a value that has changed since is not put in terms of it",
+        Fold(),
+        "p = load [gid]\nb = add p, 1\np = load [3]\nc = add b, 2\nstore [gid] c\nd = add gid, 8\nstore [d] p",
+        "p = load [gid]\nb = add p, 1\np = load [3]\nc = add b, 2\nstore [gid] c\nd = add gid, 8\nstore [d] p",
+    ),
+    (
         "what only updates itself goes",
         KernelDce(),
         "a = 0\nb = 0\nfor k = 0 to 2 step 1 times 2 {\na = add a, 1\nb = add b, 1\n}\nstore [gid] b",
