@@ -5,7 +5,8 @@
 For every network: the smallest fast memory that TiGrIS compiles (powers of two and steps of 128 bytes below them), 256
 bytes more, and larger budgets. Trivet's plan is run: its outputs must be those of the untiled plan, the measured
 high-water marks of both memories the planned bytes. Traffic is what one run reads from slow memory and writes to it,
-every time counted; TiGrIS's is its own report.
+every time counted; TiGrIS's is its own report. MobileNetV2-0.35-224 comes from scripts/mobilenet_v2.py, int8 for
+Trivet and the same network as ONNX QDQ for TiGrIS, whose inputs are int8 then as well.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
+import onnx
+from onnx import helper
 
 from trivet import driver
 from trivet.artifact import Artifact
@@ -86,11 +90,33 @@ def ours(model: Path, fast: int) -> tuple[int, int, int, float] | None:
     return total, traffic(plan).total_bytes, len(plan.stages), seconds
 
 
-def compare(model: Path) -> None:
-    floor = smallest(model)
+def mobilenet_v2(directory: Path) -> tuple[Path, Path]:
+    """The network in both forms; TiGrIS wants a flatten that reads what is quantized."""
+    ours, theirs = directory / "mobilenet_v2_224.tir", directory / "mobilenet_v2_224.onnx"
+    script = Path(__file__).resolve().parents[1] / "scripts" / "mobilenet_v2.py"
+    for path in (ours, theirs):
+        subprocess.run([sys.executable, script, path, "--resolution", "224"], check=True)
+    model = onnx.load(theirs)
+    nodes = list(model.graph.node)
+    flatten = next(index for index, node in enumerate(nodes) if node.op_type == "Flatten")
+    quantize = next(node for node in nodes if nodes[flatten].output[0] in node.input)
+    scale = quantize.input[1:3]
+    pair = [
+        helper.make_node("QuantizeLinear", [nodes[flatten].input[0], *scale], ["pooled_q"]),
+        helper.make_node("DequantizeLinear", ["pooled_q", *scale], ["pooled"]),
+    ]
+    nodes[flatten].input[0] = "pooled"
+    del model.graph.node[:]
+    model.graph.node.extend([*nodes[:flatten], *pair, *nodes[flatten:]])
+    onnx.save(model, theirs)
+    return ours, theirs
+
+
+def compare(model: Path, peers: Path) -> None:
+    floor = smallest(peers)
     budgets = [] if floor is None else [floor, floor + 256]
     for fast in (*budgets, *(size for size in LARGER if size > (floor or 0))):
-        made, peer = ours(model, fast), tigris(model, fast)
+        made, peer = ours(model, fast), tigris(peers, fast)
         mine = "no plan" if made is None else f"{made[0]:9,} {made[1]:10,} {made[2]:3} stages {made[3]:5.2f} s"
         theirs = "does not compile" if peer is None else f"{peer[0]:9,} {peer[1]:10,}"
         ratio = "" if made is None or peer is None else f"sum {made[0] / peer[0]:.2f}  traffic {made[1] / peer[1]:.2f}"
@@ -104,7 +130,10 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"{'network':36} {'fast':>7}  Trivet: sum, traffic{'':26} TiGrIS: sum, traffic    Trivet / TiGrIS")
     for model in arguments.models or [arguments.networks / f"{name}.tflite" for name in NETWORKS]:
-        compare(model)
+        compare(model, model)
+    if not arguments.models:
+        with tempfile.TemporaryDirectory() as directory:
+            compare(*mobilenet_v2(Path(directory)))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,8 @@ def staged(
     Raises: DoesNotFit.
     """
     models = [StreamModel(graph, nodes, needs, options.alignment, options.preserve_inputs) for graph, nodes in ways]
+    if models[0].graph.states:
+        del models[1:]  # values that live all the time make every search long
     choosers = [StageChooser(Spilling(model)) for model in models]
     graph = models[0].graph
     border = sum(value.type.size_bytes for value in (*graph.inputs, *graph.outputs))
@@ -127,7 +129,7 @@ class _Search:
         """A plan that fits when it is placed; addresses may need more than the bytes in use at one time."""
         fast = limits.fast_bytes
         assert fast is not None
-        for _ in range(LIMITS_TRIED if may_spill else 2):
+        for _ in range(LIMITS_TRIED if may_spill and not chooser.spilling.states else 2):
             cut = chooser.choose(Limits(fast, limits.slow_bytes), may_spill)
             if cut is None:
                 return None
