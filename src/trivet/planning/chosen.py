@@ -31,7 +31,9 @@ def with_blocks(model: StreamModel, choice: Choice) -> tuple[StreamModel, Choice
     if not groups:
         return model, choice
     graph = Fusion(model.graph, groups, model.needs).fused(model.nodes)
-    fused = StreamModel(graph, graph.nodes, model.needs, model.alignment, model.keep_inputs)
+    fused = StreamModel(
+        graph, graph.nodes, model.needs, model.alignment, model.keep_inputs, overwrite=bool(model.overwriting)
+    )
     candidates, start = [], 0
     for candidate in choice.candidates:
         stop = start + candidate.stop - candidate.start - sum(len(group.nodes) - 1 for group in candidate.groups)

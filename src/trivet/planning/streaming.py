@@ -32,11 +32,24 @@ def streamed(
     """With `nodes` in this order, the quickest plan of streams that fits the region when it is placed, or the smallest.
 
     Addresses may need more than the bytes in use at one time; then choices with fewer overlaps and lower limits are
-    tried.
+    tried. Kernels that write over their operand copy every pixel: where the budget allows, none of them does.
     """
     groups = groups_of(graph, needs, options.max_overhead > 1)
-    model = StreamModel(graph, nodes, needs, options.alignment, options.preserve_inputs, groups=groups)
-    return _Search(Chooser(model), needs, options, region).best()
+
+    def search(overwrite: bool) -> _Search:
+        model = StreamModel(
+            graph, nodes, needs, options.alignment, options.preserve_inputs, groups=groups, overwrite=overwrite
+        )
+        return _Search(Chooser(model), needs, options, region)
+
+    limit = region.size_bytes
+    if options.objective is Objective.SPEED and limit is not None:
+        apart = search(overwrite=False)
+        if apart.tightest().size_bytes <= limit:
+            made = apart.best()
+            if _size(made) <= limit:
+                return made
+    return search(overwrite=True).best()
 
 
 class _Search:
@@ -47,8 +60,12 @@ class _Search:
         macs = sum(node.op.macs(node.input_types) for node in chooser.model.nodes)
         self.most_again = int(macs * (options.max_overhead - 1))
 
+    def tightest(self) -> Choice:
+        """The choice with the lowest peak."""
+        return self.chooser.smallest(self.most_again)
+
     def best(self) -> ExecutionPlan:
-        tightest = self.chooser.smallest(self.most_again)
+        tightest = self.tightest()
         limit = self.region.size_bytes
         if self.options.objective is Objective.SPEED and limit is not None:
             for _ in range(LIMITS_TRIED):

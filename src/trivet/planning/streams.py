@@ -128,13 +128,14 @@ class StreamModel:
         keep_inputs: bool,
         slow: frozenset[int] = frozenset(),
         groups: Sequence[Group] = (),
+        overwrite: bool = True,
     ) -> None:
         self.keep_inputs = keep_inputs
         again = any(not group.op.keeps_lines for group in groups)
         self.ways = (*WITHOUT_REPEATS, *(WITH_REPEATS if again else ())) if groups else ()
         self.slow = slow
         self.graph, self.nodes, self.needs, self.alignment = graph, tuple(nodes), needs, alignment
-        self.overwriting = frozenset(id(node) for node in nodes if needs.overwrites(node))
+        self.overwriting = frozenset(id(node) for node in nodes if overwrite and needs.overwrites(node))
         sharing = Sharing(in_place=False, parts=False, keep_inputs=keep_inputs)
         self.shared = share_storage(graph, layer_by_layer(nodes), sharing)
         self._rows = [Rows.of(storage.values[0].type) for storage in self.shared.storages]
