@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from compiled import expected, program_of, run, same
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trivet import driver
@@ -76,6 +76,7 @@ def test_convolutions(seed: int, level: int, images: int, pads: tuple, channels:
 
 @settings(max_examples=6)
 @given(SEED, LEVEL, st.integers(1, 3), st.integers(1, 9), st.integers(1, 6))
+@example(seed=0, level=1, rows=1, inner=3, outputs=1)
 def test_dense_layers_and_softmax(seed: int, level: int, rows: int, inner: int, outputs: int) -> None:
     rng, graph = np.random.default_rng(seed), Graph()
     x = graph.add_input("x", image(rows, inner))
