@@ -67,7 +67,7 @@ def test_the_list_round_trips_and_follows_its_schema() -> None:
         ('[], "shared_words": ', '[], "shared_words": 99999', "expected an integer from 0 to"),
         ('"arguments": []', '"arguments": [1, 2, 3, 4, 5, 6]', "at most 5"),
         ('"name": "x", "address": ', '"name": "x", "address": 9', "point outside memory"),
-        ('{"address": ', '{"address": 9', "point outside memory"),
+        ('{"address": ', '{"address": 9999', "point outside memory"),
         ('"name": "x", "address": ', '"name": "x", "address": -', "expected an integer from 0"),
         ('"registers": 8', '"registers": 4', "at least 8 registers"),
         ('"lanes": 32', '"lanes": 0', "expected an integer from 1"),
