@@ -106,6 +106,14 @@ class StageChooser:
                 self._impossible.setdefault(way, []).append(limits)
         return self._found[limits, way]
 
+    def all_slow(self) -> Cut:
+        """Layer by layer with everything in slow memory, which takes as much of it as one memory would."""
+        ways = []
+        for position in range(self.count):
+            outs = frozenset(self.spilling.flow(position, position + 1).outs) - self._sizeless
+            ways.append(Way(position, position + 1, False, slow=outs))
+        return Cut(tuple(ways), ANY, states_fast=False)
+
     def is_least(self, traffic_bytes: int) -> bool:
         """True iff no choice has less traffic: inputs are read and outputs written once."""
         return traffic_bytes <= self._border

@@ -94,7 +94,8 @@ class _Search:
                 found = self._within(chooser, limits, solve, may_spill)
                 if found is not None:
                     return found
-        return None
+        plans = self._placed(chooser, chooser.all_slow(), self.options.allocator.solve)
+        return next((plan for plan in plans if self._excess(plan) <= 0), None)
 
     def _smallest(self, chooser: StageChooser, solve: Solver) -> ExecutionPlan | None:
         """The plan for the smallest limit of fast memory for which there is one."""
