@@ -19,7 +19,7 @@ typedef struct job {
 } job;
 
 static job set_up(const trivet_call *call) {
-    const record *p = call->params;
+    const record *p = (const record *)call->params;
     const uint8_t *multipliers = trivet_blob_data(call->constants, &p->multipliers);
     job j = {p,
              (const int8_t *)trivet_blob_data(call->constants, &p->weights),
@@ -167,7 +167,7 @@ static bool biases_are_sound(const record *p, const uint8_t *constants) {
 }
 
 static trivet_status check_products(const trivet_check *check) {
-    const record *p = check->params;
+    const record *p = (const record *)check->params;
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates);
     const trivet_tensor_info *x = &check->inputs[0], *y = &check->outputs[0];
     TRIVET_REQUIRE(x->dtype == TRIVET_I16 && y->dtype == TRIVET_I16 && p->groups > 0 && p->in_channels > 0);

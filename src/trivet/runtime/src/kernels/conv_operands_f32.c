@@ -12,7 +12,7 @@ typedef struct job {
 } job;
 
 static job set_up(const trivet_call *call) {
-    const record *p = call->params;
+    const record *p = (const record *)call->params;
     job j = {p,
              (const float *)(const void *)trivet_blob_data(call->constants, &p->weights),
              (const float *)(const void *)trivet_blob_data(call->constants, &p->bias),
@@ -120,7 +120,7 @@ static bool is_whole(const trivet_tensor_info *operand, uint32_t elements) {
 }
 
 static trivet_status check_products(const trivet_check *check) {
-    const record *p = check->params;
+    const record *p = (const record *)check->params;
     uint32_t next = 1;
     TRIVET_REQUIRE(check->input_count >= 1 && check->output_count == 1 && !check->accumulates);
     const trivet_tensor_info *x = &check->inputs[0], *y = &check->outputs[0];

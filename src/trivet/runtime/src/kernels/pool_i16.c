@@ -39,7 +39,7 @@ static int64_t mean(const record *p, const double *scale, const trivet_window *w
 }
 
 trivet_status trivet_pool_i16_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const record *p = call->params;
+    const record *p = (const record *)call->params;
     const double *scale = (const double *)(const void *)trivet_blob_data(call->constants, &p->scale);
     for (uint32_t oy = row; oy < row + rows; oy++) {
         int16_t *y = (int16_t *)(void *)trivet_row(&call->outputs[0], oy);
@@ -57,7 +57,7 @@ trivet_status trivet_pool_i16_run(const trivet_call *call, uint32_t row, uint32_
 static bool is_i16(int32_t v) { return v >= -32768 && v <= 32767; }
 
 trivet_status trivet_pool_i16_check(const trivet_check *check) {
-    const record *p = check->params;
+    const record *p = (const record *)check->params;
     const double *scale = (const double *)(const void *)trivet_blob_data(check->constants, &p->scale);
     TRIVET_CHECK_POOL(p, check, 2, TRIVET_I16);
     TRIVET_REQUIRE(is_i16(p->lo) && is_i16(p->hi) && is_i16(p->in_zero) && is_i16(p->out_zero));

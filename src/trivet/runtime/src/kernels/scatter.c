@@ -12,7 +12,7 @@ typedef struct job {
 } job;
 
 static job set_up(const trivet_call *call) {
-    const trivet_scatter_record *p = call->params;
+    const trivet_scatter_record *p = (const trivet_scatter_record *)call->params;
     const trivet_blob *blobs[] = {&p->x, &p->places, &p->updates};
     const uint8_t *data[3];
     uint32_t next = 0;
@@ -64,7 +64,7 @@ static void combine(const trivet_scatter_record *p, uint8_t *y, const uint8_t *u
 }
 
 trivet_status trivet_scatter_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_scatter_record *p = call->params;
+    const trivet_scatter_record *p = (const trivet_scatter_record *)call->params;
     const job j = set_up(call);
     uint8_t *y = call->outputs[0].data;
     (void)row, (void)rows;
@@ -93,7 +93,7 @@ static bool part_is_sound(const trivet_check *check, const trivet_blob *blob, ui
 }
 
 trivet_status trivet_scatter_check(const trivet_check *check) {
-    const trivet_scatter_record *p = check->params;
+    const trivet_scatter_record *p = (const trivet_scatter_record *)check->params;
     TRIVET_REQUIRE(check->output_count == 1 && !check->accumulates && check->images == 1);
     TRIVET_REQUIRE(p->rows >= 1 && p->row_bytes >= 1 && p->count >= 1 && p->combine < COMBINE_COUNT);
     TRIVET_REQUIRE(p->dtype < sizeof WIDTHS / sizeof WIDTHS[0] && WIDTHS[p->dtype] != 0);

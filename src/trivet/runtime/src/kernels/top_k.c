@@ -31,11 +31,20 @@ static const struct elements {
     copy_fn copy;
     uint32_t bytes;
 } ELEMENTS_OF[] = {
-    [TRIVET_F32] = {larger_f32, smaller_f32, copy_f32, 4}, [TRIVET_I8] = {larger_i8, smaller_i8, copy_i8, 1},
-    [TRIVET_U8] = {larger_u8, smaller_u8, copy_u8, 1},     [TRIVET_I16] = {larger_i16, smaller_i16, copy_i16, 2},
-    [TRIVET_I32] = {larger_i32, smaller_i32, copy_i32, 4}, [TRIVET_I64] = {larger_i64, smaller_i64, copy_i64, 8},
-    [TRIVET_U16] = {larger_u16, smaller_u16, copy_u16, 2}, [TRIVET_U32] = {larger_u32, smaller_u32, copy_u32, 4},
-    [TRIVET_U64] = {larger_u64, smaller_u64, copy_u64, 8}, [TRIVET_BOOL] = {larger_u8, smaller_u8, copy_u8, 1},
+    /* by the codes of element types: i8, u8, i16, u16, i32, u32, i64, u64, f16, f32, f64, bool */
+    {NULL, NULL, NULL, 0},
+    {larger_i8, smaller_i8, copy_i8, 1},
+    {larger_u8, smaller_u8, copy_u8, 1},
+    {larger_i16, smaller_i16, copy_i16, 2},
+    {larger_u16, smaller_u16, copy_u16, 2},
+    {larger_i32, smaller_i32, copy_i32, 4},
+    {larger_u32, smaller_u32, copy_u32, 4},
+    {larger_i64, smaller_i64, copy_i64, 8},
+    {larger_u64, smaller_u64, copy_u64, 8},
+    {NULL, NULL, NULL, 0},
+    {larger_f32, smaller_f32, copy_f32, 4},
+    {NULL, NULL, NULL, 0},
+    {larger_u8, smaller_u8, copy_u8, 1},
 };
 
 static uint32_t column_at(const uint8_t *columns, uint32_t i, bool is_wide) {
@@ -71,7 +80,7 @@ static void choose(const trivet_top_k_record *p, const uint8_t *row, uint8_t *co
 }
 
 trivet_status trivet_top_k_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    const trivet_top_k_record *p = call->params;
+    const trivet_top_k_record *p = (const trivet_top_k_record *)call->params;
     const struct elements *elements = &ELEMENTS_OF[p->dtype];
     const uint32_t row_bytes = p->columns * elements->bytes, count = call->inputs[0].row_bytes / row_bytes;
     const bool is_wide = call->outputs[1].row_bytes / (count * p->k) == 8;
@@ -90,7 +99,7 @@ trivet_status trivet_top_k_run(const trivet_call *call, uint32_t row, uint32_t r
 }
 
 trivet_status trivet_top_k_check(const trivet_check *check) {
-    const trivet_top_k_record *p = check->params;
+    const trivet_top_k_record *p = (const trivet_top_k_record *)check->params;
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 2 && !check->accumulates && check->images == 1);
     const trivet_tensor_info *x = &check->inputs[0], *values = &check->outputs[0], *columns = &check->outputs[1];
     TRIVET_REQUIRE(p->dtype < sizeof ELEMENTS_OF / sizeof ELEMENTS_OF[0] && ELEMENTS_OF[p->dtype].bytes != 0);
