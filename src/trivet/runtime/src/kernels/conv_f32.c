@@ -32,6 +32,21 @@ static trivet_gemm_f32 group_gemm(const job *j, uint32_t group) {
     return g;
 }
 
+/* Appends a segment, or makes the last one longer that it continues in memory and in the weights. Returns false when
+ * there is no room for another. */
+static bool add_segment(trivet_segment_f32 *segments, uint32_t *count, trivet_segment_f32 next) {
+    trivet_segment_f32 *last = *count == 0 ? NULL : &segments[*count - 1];
+    if (last != NULL && next.data == last->data + last->length && next.first == last->first + last->length) {
+        last->length += next.length;
+        return true;
+    }
+    if (*count == MAX_SEGMENTS) {
+        return false;
+    }
+    segments[(*count)++] = next;
+    return true;
+}
+
 /* The part of one kernel row that lies inside the operand: one segment, or one for each tap. Returns false when there
  * is no room for more segments. */
 static bool add_segments(const job *j, trivet_segment_f32 *segments, uint32_t *count, const float *row, uint32_t ky,
@@ -41,30 +56,16 @@ static bool add_segments(const job *j, trivet_segment_f32 *segments, uint32_t *c
     bool joined = p->groups == 1 && p->dilation_w == 1;
     uint32_t step = joined && taps.last > taps.first ? taps.last - taps.first : 1;
     for (uint32_t kx = taps.first; kx < taps.last; kx += step) {
-        if (*count == MAX_SEGMENTS) {
+        trivet_segment_f32 next;
+        next.data = row + (size_t)(left + (int32_t)(kx * p->dilation_w)) * p->in_channels + group * j->group_inputs;
+        next.stride = stride;
+        next.first = (ky * p->kernel_w + kx) * j->group_inputs;
+        next.length = step * j->group_inputs;
+        if (!add_segment(segments, count, next)) {
             return false;
         }
-        trivet_segment_f32 *s = &segments[(*count)++];
-        s->data = row + (size_t)(left + (int32_t)(kx * p->dilation_w)) * p->in_channels + group * j->group_inputs;
-        s->stride = stride;
-        s->first = (ky * p->kernel_w + kx) * j->group_inputs;
-        s->length = step * j->group_inputs;
     }
     return true;
-}
-
-/* Segments that continue each other in memory and in the weights become one. */
-static uint32_t join_segments(trivet_segment_f32 *segments, uint32_t count) {
-    uint32_t kept = 0;
-    for (uint32_t i = 1; i < count; i++) {
-        trivet_segment_f32 *last = &segments[kept];
-        if (segments[i].data == last->data + last->length && segments[i].first == last->first + last->length) {
-            last->length += segments[i].length;
-        } else {
-            segments[++kept] = segments[i];
-        }
-    }
-    return count == 0 ? 0 : kept + 1;
 }
 
 /* One pixel with more segments than fit: its sum in plain C. */
@@ -91,7 +92,8 @@ static void run_slowly(const job *j, const trivet_gemm_f32 *g, uint32_t group, u
     }
 }
 
-/* Pixels whose windows are alike: one anywhere, or several `stride` floats apart that lie inside the columns. */
+/* Pixels whose windows are alike: one anywhere, or several `stride` floats apart that lie inside the columns, of one
+ * row of the result or of rows that follow each other. */
 static void run_pixels(const job *j, uint32_t oy, uint32_t ox, uint32_t pixels, size_t stride) {
     const trivet_conv_f32_record *p = j->p;
     float *out = (float *)(void *)trivet_row(j->y, oy) + (size_t)ox * p->out_channels;
@@ -107,12 +109,12 @@ static void run_pixels(const job *j, uint32_t oy, uint32_t ox, uint32_t pixels, 
             fits = fits && (row == NULL || add_segments(j, segments, &count, row, ky, group, left, stride));
         }
         if (fits) {
-            g.segment_count = join_segments(segments, count);
+            g.segment_count = count;
             trivet_core_f32_get()->gemm(&g, segments, pixels, out, p->out_channels);
         } else {
             for (uint32_t i = 0; i < pixels; i++) {
-                bool down = stride != (size_t)p->stride_w * p->in_channels;
-                run_slowly(j, &g, group, oy + (down ? i : 0), ox + (down ? 0 : i), out + (size_t)i * p->out_channels);
+                uint32_t oy_i = oy + (ox + i) / p->out_width, ox_i = (ox + i) % p->out_width;
+                run_slowly(j, &g, group, oy_i, ox_i, out + (size_t)i * p->out_channels);
             }
         }
     }
