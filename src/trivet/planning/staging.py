@@ -22,6 +22,9 @@ from trivet.planning.traffic import traffic
 LIMITS_TRIED = 4
 """How often the limit of a choice is lowered when its addresses exceed the budget."""
 
+LARGEST = 2
+"""The largest tensors, for each of which limits are tried that just leave room for it in one of the memories."""
+
 HOPELESS = 2
 """A choice whose addresses exceed the limits by more than such a part of the fast memory is not tried with less."""
 
@@ -111,6 +114,8 @@ class _Search:
         spilling, total, most = chooser.spilling, self.total_bytes, self._most(chooser)
         border = [spilling.sizes(s) for s in (spilling.inputs, spilling.outputs)]
         shares = [min(most, total - sum(border)), min(most, total - max(border)), *(most // part for part in SHARES)]
+        large = sorted({spilling.size(s) for s in range(len(chooser.model.held))})[-LARGEST:]
+        shares += [share for size in large for share in (size, total - size)]
         for share in sorted({s for s in (*shares, chooser.least_bytes()) if 0 <= s <= most}, reverse=True):
             yield self._pair(share)
 
