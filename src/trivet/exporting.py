@@ -58,6 +58,12 @@ def compile_module(
     Raises: CompileError where the model cannot be compiled or the output cannot be written.
     """
     options = request.options(model)
+    if (settings.compress or settings.warm_weights) and options.style is Style.CODE:
+        raise Unsupported(
+            "a module whose schedule is code reads its constants in place",
+            where=output,
+            hint="use --style plan, or leave out --compress and --no-xip",
+        )
     check_output(output, request.overwrite)
     loaded = driver.load(model, settings)
     compiled = driver.build(loaded, settings, instruments)

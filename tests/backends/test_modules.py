@@ -136,6 +136,17 @@ def test_rows_and_memories_are_those_of_the_plan(way: str, tight: str, tmp_path:
         assert np.array_equal(expected, actual)
 
 
+@pytest.mark.parametrize("weights", [{"compress": True}, {"warm_weights": True}], ids=["compressed", "warm"])
+def test_constants_that_are_not_in_place_need_the_plan_as_data(weights: dict[str, bool], tmp_path: Path) -> None:
+    settings = replace(STREAMED, **weights)
+    with pytest.raises(Unsupported, match="reads its constants in place"):
+        module(DIGITS, tmp_path / "net", WAYS["static"], settings)
+    module(DIGITS, tmp_path / "net", replace(WAYS["plan"], samples=0), settings)
+    artifact, made = api.compile(DIGITS), Simulated(tmp_path / "net")
+    inputs = artifact.random_inputs(0)
+    assert np.array_equal(artifact.run(inputs)[0], made.run(inputs)[0])
+
+
 def test_rows_are_asked_for_before_a_plan_as_data_is_made(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="whole inputs and outputs"):
         module(DIGITS, tmp_path / "net", WAYS["plan"], TIGHT["input by rows"])

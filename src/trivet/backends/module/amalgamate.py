@@ -38,6 +38,14 @@ class Library:
             for item in source.items:
                 for name in item.names:
                     self._table(item)[name].append(item)
+        # What such a macro defines has names that are put together.
+        self._pasting = frozenset(
+            name
+            for source in self._sources.values()
+            for item in source.items
+            if item.code.startswith("#define") and "##" in item.code
+            for name in item.names
+        )
 
     def _read(self, file: Path) -> None:
         """A file after what it includes, so that every name comes before its use."""
@@ -90,7 +98,11 @@ class Library:
         for name in item.references():
             found += local.get(name) or self._everywhere.get(name, [])
         if _is_local(item) and item.file.suffix == ".c":
-            found += [other for other in self._sources[item.file].items if other.is_expansion]
+            found += [
+                other
+                for other in self._sources[item.file].items
+                if other.is_expansion or (other.macro is not None and other.macro in self._pasting)
+            ]
         return found
 
 

@@ -18,6 +18,8 @@ _SKIPPED = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*
 _INCLUDE = re.compile(r'#include\s+(?:"([^"]+)"|(<[^>]+>))')
 _CONDITION = re.compile(r"#\s*(ifdef|ifndef)\s+(\w+)|#\s*if\s+(.*)")
 
+_EXPANDED = re.compile(r"([A-Z][A-Z0-9_]*)\(\s*(\w*)")
+
 UNDEFINED = frozenset({"TRIVET_X86"})
 """Macros that are not defined in a module: what needs them is left out."""
 
@@ -38,6 +40,12 @@ class Item:
     @property
     def is_expansion(self) -> bool:
         return not self.names and not self.code.startswith("#")
+
+    @property
+    def macro(self) -> str | None:
+        """The macro that is expanded, None where the item is something else."""
+        expanded = _EXPANDED.match(self.code)
+        return expanded[1] if expanded is not None else None
 
     @property
     def code(self) -> str:
@@ -199,9 +207,9 @@ def _names(code: str) -> tuple[set[str], bool]:
         return {IDENTIFIER.findall(code)[1]}, False
     if code.startswith("#"):
         return set(re.findall(r"#\s*define\s+(\w+)", code)), False
-    expanded = re.match(r"[A-Z][A-Z0-9_]*\(\s*(\w*)", code)
+    expanded = _EXPANDED.match(code)
     if expanded is not None:
-        return ({expanded[1]} if expanded[1].islower() else set()), True
+        return ({expanded[2]} if expanded[2].islower() else set()), True
     names = set(re.findall(r"\b(?:struct|enum|union)\s+(\w+)\s*\{", code))
     for body in re.findall(r"\benum\b[^{;]*\{([^}]*)\}", code):
         names |= {m[0] for entry in body.split(",") if (m := IDENTIFIER.search(entry))}
