@@ -12,12 +12,15 @@ from loader_cases import base, cases
 from patches import STATUSES
 
 ROUNDS = 5000
-PLANS = ("layers", "batch", "states", "stream", "rows", "conv", "constant", "movement", "product", "packed", "warm")
+PLANS = (
+    "layers", "batch", "states", "stream", "rows", "conv", "constant", "movement", "product", "packed", "warm",
+    "border",
+)  # fmt: skip
 SOURCES = [*runtime_sources(), FUZZ / "exercise.c"]
 FLAGS = ["-O1", "-g", "-ffp-contract=off"]
 PLAIN, SANITIZED = tuple(FLAGS), (*FLAGS, *SANITIZERS)
-NEVER = {"ERR_ARGUMENT", "ERR_ALIGNMENT", "ERR_CHECKSUM", "ERR_MEMORY", "ERR_UNBOUND", "ERR_STOPPED"}
-"""Statuses that no bytes of a plan can cause when it is opened and bound as it has to be."""
+NEVER = {"ERR_ARGUMENT", "ERR_ALIGNMENT", "ERR_CHECKSUM", "ERR_MEMORY", "ERR_UNBOUND", "ERR_STOPPED", "ERR_ROWS"}
+"""Statuses that no bytes of a plan can cause when it is opened and bound, and its rows are served, as it has to be."""
 RARE = {"ERR_ENDIAN", "ERR_LIMIT"}
 """Statuses that need several fields to be just so: `loader_cases` has them."""
 
