@@ -52,6 +52,30 @@ def test_a_module_passes_its_own_test_under_sanitizers(model: Path, way: str, tm
     assert run(program).endswith("passed\n")
 
 
+IMAGES = """graph images(%x: f32[1, 12, 8, 2]) {
+  %y: f32[1, 12, 8, 2] = leaky_relu{alpha=0.5}(%x)
+  return %y
+}
+"""
+
+
+@pytest.mark.parametrize("way", ["static", "table", "memory of the caller"])
+@pytest.mark.parametrize("model", ["an image to numbers", "an image to an image"])
+def test_a_module_by_rows_passes_its_own_test(model: str, way: str, tmp_path: Path) -> None:
+    gcc, file = needed("gcc", package="gcc"), DIGITS
+    if model == "an image to an image":
+        file = tmp_path / "images.tir"
+        file.write_text(IMAGES)
+    settings = replace(TIGHT["input by rows"], output_rows=file is not DIGITS)
+    sources = module(file, tmp_path / "net", WAYS[way], settings)
+    program = tmp_path / "program"
+    checks = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    build([gcc, *STRICT, *checks, *sources, str(tmp_path / "net/test/net_test.c"), "-o", str(program), "-lm"])
+    assert run(program).endswith("passed\n")
+    usage = (tmp_path / "net/include/net.h").read_text().partition("*/")[0]
+    assert "net_set_border" in usage and "net_input" not in usage
+
+
 @pytest.mark.parametrize("way", ["static", "table", "memory of the caller"])
 def test_a_module_is_clean_for_clang_and_as_cpp(way: str, tmp_path: Path) -> None:
     clang, gpp = needed("clang", "clang-14", package="clang"), needed("g++", package="g++")

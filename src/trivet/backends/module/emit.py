@@ -15,7 +15,7 @@ from trivet.errors import Unsupported
 def sources(plan: bytes, options: ModuleOptions, name: str) -> dict[str, bytes]:
     """C files by name: the public header, the model, what runs it, and constants. `name` is the model's, for people."""
     info, p = read(plan), options.prefix
-    has_rows = any(port.by_rows for port in (*info.inputs, *info.outputs))
+    has_rows = info.has_rows
     if has_rows and options.style is Style.PLAN:
         raise Unsupported(
             "a module that holds its plan as data takes whole inputs and outputs",

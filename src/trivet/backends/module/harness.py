@@ -37,6 +37,27 @@ static unsigned far(const void *actual, const void *expected, size_t bytes, floa
 }
 """
 
+_ROWS = """\
+/* Whole inputs and outputs, of which rows are given and taken. */
+static const uint8_t *given[{upper}_INPUTS + 1];
+static uint8_t *taken[{upper}_OUTPUTS + 1];
+
+static {p}_status receive(void *context, const {p}_rows *rows, uint8_t *data) {{
+    (void)context;
+    memcpy(data, given[rows->port] + rows->row * (rows->bytes / rows->rows), rows->bytes);
+    return {upper}_OK;
+}}
+
+static {p}_status send(void *context, const {p}_rows *rows, const uint8_t *data) {{
+    (void)context;
+    memcpy(taken[rows->port] + rows->row * (rows->bytes / rows->rows), data, rows->bytes);
+    return {upper}_OK;
+}}
+
+static const {p}_border border = {{receive, send, NULL}};
+
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:
@@ -55,8 +76,15 @@ def test_program(plan: PlanInfo, options: ModuleOptions, samples: Sequence[Sampl
         for kind, values in (("input", sample.inputs), ("output", sample.outputs)):
             for index, array in enumerate(values):
                 arrays.append(_array(f"{kind}_{number}_{index}", array))
-        runs.append(_run(number, sample, p))
-    memory = bind = ""
+        runs.append(_run(number, sample, plan, p))
+    memory = bind = rows = ""
+    if plan.has_rows:
+        rows = _ROWS.format(p=p, upper=upper)
+        for index, port in enumerate(plan.outputs):
+            if port.by_rows:
+                rows += f"static uint8_t taken_{index}[sizeof output_0_{index}];\n"
+                bind += f"    taken[{index}] = taken_{index};\n"
+        bind += f"    failures += {p}_set_border(&network, &border) != {upper}_OK;\n"
     if options.memory is Memory.CALLER:
         for index, region in enumerate(plan.regions):
             name = f"{upper}_{region.name.upper()}"
@@ -81,7 +109,7 @@ def test_program(plan: PlanInfo, options: ModuleOptions, samples: Sequence[Sampl
 {"".join(arrays)}
 {memory}static {p}_context network;
 
-{_COMPARISONS}
+{rows}{_COMPARISONS}
 int main(void) {{
     int failures = 0;
     unsigned wrong;
@@ -100,15 +128,17 @@ def _array(name: str, array: Array) -> str:
     return f"static const uint8_t {name}[] = {{\n{chr(10).join(lines)}\n}};\n"
 
 
-def _run(number: int, sample: Sample, p: str) -> str:
+def _run(number: int, sample: Sample, plan: PlanInfo, p: str) -> str:
     lines = []
-    for index in range(len(sample.inputs)):
+    for index, port in enumerate(plan.inputs):
         source = f"input_{number}_{index}"
-        lines.append(f"    memcpy({p}_input(&network, {index}), {source}, sizeof {source});")
+        copied = f"memcpy({p}_input(&network, {index}), {source}, sizeof {source});"
+        lines.append(f"    given[{index}] = {source};" if port.by_rows else f"    {copied}")
     lines.append(f"    failures += {p}_run(&network) != {p.upper()}_OK;")
     for index, array in enumerate(sample.outputs):
         expected = f"output_{number}_{index}"
-        actual = f"{p}_output(&network, {index}), {expected}, sizeof {expected}"
+        result = f"taken_{index}" if plan.outputs[index].by_rows else f"{p}_output(&network, {index})"
+        actual = f"{result}, {expected}, sizeof {expected}"
         if array.dtype.name == "float32":
             lines.append(f"    wrong = far({actual}, {sample.tolerance!r}f);")
         else:

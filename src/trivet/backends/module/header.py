@@ -139,10 +139,17 @@ def _usage(plan: PlanInfo, options: ModuleOptions) -> list[str]:
         lines += [f" *     {p}_reset(&network);"]
     else:
         lines += [f" *     {p}_init(&network);"]
+    if plan.has_rows:
+        lines += [f" *     const {p}_border border = {{receive, send, NULL}}; // functions of yours"]
+        lines += [f" *     {p}_set_border(&network, &border);"]
+    for port in plan.inputs[:1]:
+        image = f"memcpy({p}_input(&network, 0), image, {port.tensor.size_bytes});"
+        lines += [] if port.by_rows else [f" *     {image}"]
+    lines += [f" *     {p}_run(&network);"]
+    for port in plan.outputs[:1]:
+        scores = f"memcpy(scores, {p}_output(&network, 0), {port.tensor.size_bytes});"
+        lines += [] if port.by_rows else [f" *     {scores}"]
     lines += [
-        f" *     memcpy({p}_input(&network, 0), image, {plan.inputs[0].tensor.size_bytes});" if plan.inputs else " *",
-        f" *     {p}_run(&network);",
-        f" *     memcpy(scores, {p}_output(&network, 0), {plan.outputs[0].tensor.size_bytes});",
         " *",
         " * Inputs may share memory with later results: write them before every run.",
     ]

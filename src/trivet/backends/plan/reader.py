@@ -115,6 +115,11 @@ class PlanInfo:
     states: tuple[StateInfo, ...]
     constants: bytes
 
+    @property
+    def has_rows(self) -> bool:
+        """True iff an input or output goes by rows."""
+        return any(port.by_rows for port in (*self.inputs, *self.outputs))
+
 
 def read_file(path: Path) -> PlanInfo:
     """Raises: InvalidModel."""
