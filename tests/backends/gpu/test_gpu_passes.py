@@ -103,6 +103,14 @@ CASES: list[tuple[str, KernelPass, str, str]] = [
         "a = mul bid, 4\nb = gid\nc = add gid, 8\nstore [c] 1",
     ),
     (
+        "what an instruction cannot hold stays in two",
+        Fold(),
+        "a = sub -9, gid\nb = add a, 2147483647\nc = add b, 4\nstore [gid] c\n"
+        "d = min gid, 0\ne = mul d, 65536\nf = mul e, 65536\nstore [gid] f",
+        "a = sub -9, gid\nb = add a, 2147483647\nc = add b, 4\nstore [gid] c\n"
+        "d = min gid, 0\ne = mul d, 65536\nf = mul e, 65536\nstore [gid] f",
+    ),
+    (
         "what a loop changes is not known in it",
         Fold(),
         "a = 1\nfor k = 0 to 2 step 1 times 2 {\na = add a, 1\n}\nstore [gid] a",

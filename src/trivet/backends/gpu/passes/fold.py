@@ -170,14 +170,16 @@ class _Folder:
         match statement.op:
             case Opcode.ADD if isinstance(a, Var) and isinstance(b, int):
                 base = facts.get(a)
-                return _Sum(base.base, base.offset + b) if isinstance(base, _Sum) else _Sum(a, b)
+                if isinstance(base, _Sum) and base.offset + b in WORD:
+                    return _Sum(base.base, base.offset + b)
+                return _Sum(a, b)
             case Opcode.ADD:
                 return self._is_gid(a, b, facts) or self._is_gid(b, a, facts)
             case Opcode.SUB if isinstance(a, Var) and isinstance(b, int):
                 return _Sum(a, -b) if b != WORD.lo else None
             case Opcode.MUL if isinstance(a, Var) and isinstance(b, int):
                 product = facts.get(a)
-                if isinstance(product, _Product) and self.reads[a] == 1:
+                if isinstance(product, _Product) and self.reads[a] == 1 and product.factor * b in WORD:
                     return _Product(product.base, product.factor * b)
                 return 0 if b == 0 else _Sum(a, 0) if b == 1 else _Product(a, b)
         return None
