@@ -116,9 +116,9 @@ def test_scales_too_far_apart_are_refused_by_operator(title: str) -> None:
 
 
 def test_weights_that_are_computed() -> None:
-    filters = TensorType(F32, (3, 1, 1, 2))
-    text = refusal(applied(Conv2D(), TensorType(F32, (1, 4, 4, 2)), filters, constant=False))
-    assert "conv2d: its weights or its bias are computed at run time" in text and "--bind" in text
+    filters = TensorType(F32, (1, 1, 2))
+    text = refusal(applied(DepthwiseConv2D(), TensorType(F32, (1, 4, 4, 2)), filters, constant=False))
+    assert "depthwise_conv2d: its weights or its bias are computed at run time" in text and "--bind" in text
 
 
 def test_weights_with_a_zero_point_for_each_channel() -> None:
@@ -128,6 +128,8 @@ def test_weights_with_a_zero_point_for_each_channel() -> None:
 
 
 def test_a_transposed_convolution_of_too_many_taps() -> None:
-    filters = TensorType(F32, (1, 9, 9, 2))
-    text = refusal(applied(ConvTranspose2D(), TensorType(F32, (1, 4, 4, 2)), filters))
+    filters = TensorType(I8, (1, 9, 9, 2), UNIT)
+    text = refusal(
+        applied(ConvTranspose2D(out=UNIT, numerics=Numerics.TFLM), TensorType(I8, (1, 4, 4, 2), UNIT), filters)
+    )
     assert "conv_transpose2d: 81 taps of its kernel reach one result, 64 are possible" in text

@@ -145,7 +145,7 @@ def files(emitted: EmittedProgram) -> dict[str, bytes]:
         suffix: programs_text([program]).encode()
         for suffix, program in zip(program_suffixes(len(programs)), programs, strict=True)
     }
-    return {**texts, LIST_SUFFIX: to_json(emitted.launches).encode()}
+    return {LIST_SUFFIX: to_json(emitted.launches).encode(), **texts}
 
 
 def program_suffixes(count: int) -> list[str]:
