@@ -124,10 +124,13 @@ def samples(graph: Graph, settings: driver.Settings, count: int) -> list[Sample]
 
 
 def check_output(output: Path, overwrite: bool) -> None:
-    """Raises: Unsupported where something is in the way."""
-    if not output.exists() or overwrite or (output.is_dir() and not any(output.iterdir())):
+    """Raises: Unsupported where something is in the way; a folder that is no module is never replaced."""
+    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
         return
-    raise Unsupported("is there already", where=output, hint="--force replaces it")
+    if not overwrite:
+        raise Unsupported("is there already", where=output, hint="--force replaces it")
+    if output.is_dir() and not (output / "build-record.json").is_file():
+        raise Unsupported("is a folder, and no C module", where=output, hint="choose another -o")
 
 
 def write_module(output: Path, files: Mapping[str, bytes], overwrite: bool) -> None:

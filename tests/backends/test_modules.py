@@ -303,8 +303,17 @@ def test_what_is_there_stays_unless_it_may_be_replaced(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="is there already"):
         module(DIGITS, output, PLAIN)
     assert [p.name for p in tmp_path.iterdir()] == ["net"] and (output / "precious").read_text() == "mine"
+    with pytest.raises(Unsupported, match="no C module"):
+        module(DIGITS, output, replace(PLAIN, overwrite=True))
+    assert (output / "precious").read_text() == "mine"
+
+
+def test_a_module_is_replaced_whole(tmp_path: Path) -> None:
+    output = tmp_path / "net"
+    module(DIGITS, output, PLAIN)
+    (output / "src" / "stale.c").write_text("int stale;")
     module(DIGITS, output, replace(PLAIN, overwrite=True))
-    assert not (output / "precious").exists() and (output / "plan.json").exists()
+    assert not (output / "src" / "stale.c").exists() and (output / "plan.json").exists()
     assert [p.name for p in tmp_path.iterdir()] == ["net"]
 
 
