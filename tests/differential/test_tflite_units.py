@@ -17,16 +17,9 @@ from trivet.frontends.options import LoadOptions
 from trivet.frontends.tflite import load
 from trivet.ir.graph import Value
 
-NO_OPERATOR = "there is no operator for it"
 REFUSALS = {
-    "LiteRT__fallback_model": NO_OPERATOR,
     "LiteRT__l2_norm_composite": "a StableHLO operator",
-    "LiteRT__simple_atan2_op": NO_OPERATOR,
     "LiteRT__simple_group_norm_op": "a StableHLO operator",
-    "LiteRT__simple_logical_or_op": "logic on booleans",
-    "LiteRT__simple_reduceall_op": "logic on booleans",
-    "LiteRT__simple_reduceany_op": "logic on booleans",
-    "LiteRT__simple_topk_op": NO_OPERATOR,
     "LiteRT__single_rsqrt_default_a8w8_recipe_quantized": "RSQRT on i8; accepted is float32",
     "LiteRT__static_w8_a16_quantized_q_einsum": "batch_matmul does not take",
     "LiteRT__static_w8_a16_quantized_v_einsum": "batch_matmul does not take",
