@@ -16,6 +16,7 @@ from trivet.backends.plan.legalize import LegalizePlan
 from trivet.backends.plan.selection import Selection
 from trivet.backends.plan.weights import Weights
 from trivet.backends.plan.writer import write as write_plan
+from trivet.backends.table import NO_FEATURES
 from trivet.core.interval import Interval
 from trivet.core.late import late
 from trivet.core.numerics import Numerics
@@ -33,6 +34,7 @@ from trivet.planning.plan import ExecutionPlan
 from trivet.planning.planner import plan as make_plan
 
 if TYPE_CHECKING:
+    from trivet import targets
     from trivet.backends import target as machines
     from trivet.backends.module import host as modules
     from trivet.backends.target import Backend, Emitted, Machine, Runnable, RunOptions
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from trivet.planning import regions
     from trivet.planning.memories import Memories
 else:
+    targets = late("trivet.targets")
     machines = late("trivet.backends.target")
     modules = late("trivet.backends.module.host")
     parser = late("trivet.ir.text.parser")
@@ -83,7 +86,7 @@ class Settings:
     `target` is a board, a core, or one of `BACKENDS`, the latter with an argument if it takes one: `tpu:16`; `machine`
     is a file that describes it, and `isa` names its instruction set. `memories` are several fast ones instead of
     `fast_bytes`. `warm_weights` copies the constants into memory when a plan is bound, `compress` packs them into
-    blocks that are decoded when they are needed.
+    blocks that are decoded when they are needed. `portable_kernels` leaves out kernels for features of the target.
     """
 
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -110,6 +113,7 @@ class Settings:
     target: str | None = None
     machine: Path | None = None
     isa: str | None = None
+    portable_kernels: bool = False
 
     @property
     def accelerator(self) -> str | None:
@@ -120,13 +124,17 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A legal graph, its plan, and the plan as a `.tgrs` file; `notes` say what was decided for the user."""
+    """A legal graph, its plan, and the plan as a `.tgrs` file; `notes` say what was decided for the user.
+
+    `selection` knows the kernel of each step, and which were rejected.
+    """
 
     graph: Graph
     plan: ExecutionPlan
     data: bytes
     notes: tuple[str, ...] = ()
     weights: Weights = Weights()
+    selection: Selection = field(default_factory=Selection)
 
 
 def load(path: str | Path, settings: Settings | None = None) -> Loaded:
@@ -194,7 +202,7 @@ def legal_graph(graph: Graph, settings: Settings, instruments: Sequence[Instrume
 
     Raises: Problems for operators without, PassVerifyError.
     """
-    legalize = LegalizePlan()
+    legalize = LegalizePlan(Selection(kernel_features(settings)))
     optimize(graph, settings, instruments, (*border_passes(settings), legalize))
     legalize.selection.check(graph)
     return legalize.selection
@@ -203,7 +211,7 @@ def legal_graph(graph: Graph, settings: Settings, instruments: Sequence[Instrume
 def write(loaded: Loaded, plan: ExecutionPlan, selection: Selection, settings: Settings) -> Compiled:
     """The plan of a legal graph as a file."""
     placed = place_weights(plan, selection, settings)
-    return Compiled(loaded.graph, plan, write_plan(plan, selection, weights=placed), loaded.notes, placed)
+    return Compiled(loaded.graph, plan, write_plan(plan, selection, weights=placed), loaded.notes, placed, selection)
 
 
 def fitting_plan(graph: Graph, selection: Selection, settings: Settings) -> ExecutionPlan:
@@ -215,6 +223,20 @@ def fitting_plan(graph: Graph, selection: Selection, settings: Settings) -> Exec
     if settings.memories is not None:
         return regions.plan_in_regions(graph, settings.memories, settings.slow_bytes, selection, options)
     return make_plan(graph, settings.fast_bytes, settings.slow_bytes, selection, options)
+
+
+def kernel_features(settings: Settings) -> frozenset[str]:
+    """What kernels may require: the features of the target, none without one or with portable kernels only.
+
+    Raises: Unsupported for a target that there is not.
+    """
+    name = settings.target
+    if name is None or name in BACKENDS or settings.accelerator is not None or settings.portable_kernels:
+        return NO_FEATURES
+    if name not in targets.target_names():
+        known = ", ".join([*BACKENDS, *targets.target_names()])
+        raise Unsupported(f"there is no target '{name}'", hint=f"choose one of {known}")
+    return frozenset(targets.read_target(name).features)
 
 
 def border_passes(settings: Settings) -> tuple[Pass, ...]:
@@ -321,7 +343,9 @@ def legalization(settings: Settings) -> tuple[Pass, ...]:
     """The passes that make a graph legal for the settings' target, none without one."""
     if settings.target is None:
         return ()
-    return machine(settings).legalize() if settings.accelerator is not None else (LegalizePlan(),)
+    if settings.accelerator is not None:
+        return machine(settings).legalize()
+    return (LegalizePlan(Selection(kernel_features(settings))),)
 
 
 def passes_by_name(settings: Settings | None = None) -> dict[str, Pass]:

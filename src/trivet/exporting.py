@@ -69,8 +69,8 @@ def compile_module(
     compiled = driver.build(loaded, settings, instruments)
     made = module_files(
         Request(
-            graph=compiled.graph,
             plan=compiled.plan,
+            selection=compiled.selection,
             data=compiled.data,
             name=model.stem,
             options=options,
@@ -97,6 +97,7 @@ def configuration(settings: driver.Settings, options: ModuleOptions) -> dict[str
         "allocator": settings.allocator.value,
         "preserve_input": settings.preserve_input,
         "target": settings.target,
+        "portable_kernels": settings.portable_kernels,
         "subgraph": settings.subgraph,
         "input_shapes": {name: list(shape) for name, shape in sorted(settings.input_shapes.items())},
         "bindings": sorted(settings.bindings),

@@ -37,7 +37,7 @@ class Technique:
 @dataclass(frozen=True, slots=True)
 class LayerRow:
     """One layer of the layer-by-layer plan: bytes in use while it runs, and the margin of its int32 sums in bits, least
-    and of each output channel."""
+    and of each output channel. `kernel` is the C kernel that runs it."""
 
     op: str
     name: str
@@ -47,6 +47,7 @@ class LayerRow:
     bytes_in_use: int
     margin_bits: float | None
     channel_margins: tuple[float, ...] = ()
+    kernel: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ class Analysis:
                 {
                     "op": row.op,
                     "name": row.name,
+                    "kernel": row.kernel,
                     "shape": list(row.shape),
                     "macs": row.macs,
                     "weight_bytes": row.weight_bytes,
@@ -157,7 +159,7 @@ def analyze_model(path: str | Path, settings: driver.Settings) -> Analysis:
         parameters=sum(v.type.elements for v in graph.constants()),
         macs=report.macs,
         techniques=_techniques(tried),
-        layers=tuple(_layers(graph, whole)),
+        layers=tuple(_layers(graph, whole, selection)),
         fast_bytes=report.fast_bytes,
         flash_bytes=report.flash_bytes,
         lower_bound_bytes=report.lower_bound_bytes,
@@ -199,7 +201,7 @@ def _techniques(plans: Sequence[ExecutionPlan]) -> tuple[Technique, ...]:
     return tuple(Technique(name, size) for name, size in found.items())
 
 
-def _layers(graph: Graph, plan: ExecutionPlan) -> list[LayerRow]:
+def _layers(graph: Graph, plan: ExecutionPlan, selection: Selection) -> list[LayerRow]:
     loads = bytes_in_use(plan)
     ranges = analyze_ranges(graph)
     rows = []
@@ -217,6 +219,7 @@ def _layers(graph: Graph, plan: ExecutionPlan) -> list[LayerRow]:
                     bytes_in_use=load,
                     margin_bits=_margin(ranges, id(node)),
                     channel_margins=_channel_margins(ranges, id(node)),
+                    kernel=selection.call(node).kernel.name,
                 )
             )
     return rows

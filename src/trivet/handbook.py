@@ -92,7 +92,7 @@ def _entry(op: type[Op], mentions: dict[str, dict[str, set[str]]]) -> OpEntry:
         attributes={name: _type_name(hint) for name, hint in field_hints(op).items()},
         facts=tuple(_facts(op)),
         converters=converters,
-        kernels=tuple(_place(kernel, kernel.__name__) for kernel in KERNELS.candidates(op)),
+        kernels=tuple(_kernel(kernel, KERNELS.requirements(op)[kernel.__name__]) for kernel in KERNELS.candidates(op)),
         refusal=KERNELS.refusal(op),
     )
 
@@ -164,6 +164,12 @@ def _code_names(code: object) -> Iterator[str]:
 def _place(value: type | Callable[..., object], name: str) -> Place:
     file = Path(inspect.getsourcefile(value) or "")
     return Place(name, file.relative_to(_SOURCE).as_posix(), inspect.getsourcelines(value)[1])
+
+
+def _kernel(kernel: Callable[..., object], requires: frozenset[str]) -> Place:
+    """A kernel by its name and what it requires of the target."""
+    name = kernel.__name__
+    return _place(kernel, f"{name}, with {' and '.join(sorted(requires))}" if requires else name)
 
 
 def _type_name(hint: object) -> str:

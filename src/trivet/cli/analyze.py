@@ -81,6 +81,7 @@ def _layer_table(analysis: Analysis, verbose: bool) -> Table:
     for title in ("MACs", "weights", "bytes in use"):
         table.add_column(title, justify="right")
     if verbose:
+        table.add_column("kernel", no_wrap=True)
         for title in ("int32 margin", "median"):
             table.add_column(title, justify="right", no_wrap=True)
     peak = max((row.bytes_in_use for row in analysis.layers), default=0)
@@ -89,7 +90,7 @@ def _layer_table(analysis: Analysis, verbose: bool) -> Table:
         cells = [row.op, "x".join(map(str, row.shape)), f"{row.macs:,}", f"{row.weight_bytes:,}"]
         cells.append(f"{row.bytes_in_use:,}{mark}")
         if verbose:
-            cells += _margin(row)
+            cells += [row.kernel, *_margin(row)]
         table.add_row(*cells)
     return table
 

@@ -20,6 +20,7 @@ class Configuration(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     target: str | None = None
+    kernels: str | None = None
     fast: int | str | None = None
     region: list[str] | None = None
     pin: list[str] | None = None

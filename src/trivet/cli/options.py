@@ -207,6 +207,12 @@ def add_budgets(parser: argparse.ArgumentParser) -> None:
     """How much memory there is, and how to use it."""
     group = parser.add_argument_group("budgets")
     add_machine(group, "board or core, which gives the budgets that no flag gives, or an accelerator")
+    group.add_argument(
+        "--kernels",
+        choices=("target", "portable"),
+        default="target",
+        help="target: kernels for the target's instruction set where there are some (default); portable: none of them",
+    )
     group.add_argument("-m", "--fast", type=size, metavar="SIZE", help="fast memory (arena, scratch, input, output)")
     group.add_argument(
         "--region",

@@ -70,6 +70,7 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         model_layout=given.get("io_layout") == "model",
         machine=Path(machine) if machine is not None else None,
         isa=given.get("isa"),
+        portable_kernels=given.get("kernels") == "portable",
     )
     disabled = given.get("disable", [])
     names = pass_names(settings) if disabled else []

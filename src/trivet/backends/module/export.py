@@ -14,8 +14,8 @@ from trivet.backends.module.emit import sources
 from trivet.backends.module.glue import EXPORTS, Contents
 from trivet.backends.module.options import ModuleOptions
 from trivet.backends.plan.reader import PlanInfo, read
+from trivet.backends.plan.selection import Selection
 from trivet.core.record import dataclass
-from trivet.ir.graph import Graph
 from trivet.planning.plan import ExecutionPlan
 
 _LICENSE = Path(__file__).parent / "data" / "LICENSE"
@@ -25,10 +25,10 @@ _EARLIEST = 315532800
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a module is made of: a planned network, its plan as a file, the name people give it, and how it was made."""
+    """What a module is made of: a planned network, its kernels, its plan as a file, its name, and how it was made."""
 
-    graph: Graph
     plan: ExecutionPlan
+    selection: Selection
     data: bytes
     name: str
     options: ModuleOptions
@@ -54,7 +54,7 @@ def module_files(request: Request) -> dict[str, bytes]:
     files |= {path: text.encode() for path, text in EXPORTS[options.export](contents).items()}
     files = {path: data.replace(b"{DATE}", _date()) for path, data in files.items()}
     files["LICENSE"] = _LICENSE.read_bytes()
-    files["plan.json"] = records.plan_record(info, request.graph, options, request.name)
+    files["plan.json"] = records.plan_record(info, request.plan, request.selection, options, request.name)
     files["residency.json"] = records.residency_record(request.plan, request.data)
     files["build-record.json"] = records.build_record(request.model_sha256, request.configuration)
     files["README.md"] = _readme(request, info, files).encode()

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from trivet.backends.module.header import KERNELS_VERSION
 from trivet.backends.module.options import ModuleOptions
 from trivet.backends.plan.format import VERSION
-from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.plan.reader import PlanInfo, PortInfo
+from trivet.backends.plan.selection import Selection
 from trivet.core.version import __version__
-from trivet.ir.graph import Graph
+from trivet.ir.graph import Node
 from trivet.planning.plan import ExecutionPlan
 
 
-def plan_record(info: PlanInfo, graph: Graph, options: ModuleOptions, name: str) -> bytes:
+def plan_record(info: PlanInfo, plan: ExecutionPlan, selection: Selection, options: ModuleOptions, name: str) -> bytes:
     """`plan.json`: interface, layers, and which kernel was chosen for each operator before which others."""
     return _json(
         {
@@ -29,7 +29,8 @@ def plan_record(info: PlanInfo, graph: Graph, options: ModuleOptions, name: str)
             "outputs": [_port(port) for port in info.outputs],
             "regions": [{"name": r.name, "bytes": r.size_bytes, "alignment": r.alignment} for r in info.regions],
             "layers": [{"name": step.name, "kernel": step.kernel, "firings": step.firings} for step in info.steps],
-            "decisions": [_decision(info, graph, index) for index in range(len(graph.nodes))],
+            "features": sorted(selection.features),
+            "decisions": [_decision(step.node, selection) for step in plan.steps()],
         }
     )
 
@@ -46,17 +47,11 @@ def _port(port: PortInfo) -> dict[str, object]:
     }
 
 
-def _decision(info: PlanInfo, graph: Graph, index: int) -> dict[str, object]:
-    """The kernel of a node; `rejected` are candidates of higher priority that do not apply."""
-    node = graph.nodes[index]
-    chosen, rejected = None, []
-    for candidate in () if node.op.views_input else KERNELS.candidates(type(node.op)):
-        call = candidate(node)
-        if call is not None:
-            chosen = call.kernel.name
-            break
-        rejected.append(getattr(candidate, "__name__", str(candidate)))
-    return {"value": node.outputs[0].name, "operator": node.op.name, "kernel": chosen, "rejected": rejected}
+def _decision(node: Node, selection: Selection) -> dict[str, object]:
+    """The kernel of a node; `rejected` are candidates of higher priority, and why they do not run it."""
+    rejected = [{"candidate": r.candidate, "reason": r.reason} for r in selection.rejected(node)]
+    value = node.outputs[0].name if node.outputs else None
+    return {"value": value, "operator": node.op.name, "kernel": selection.call(node).kernel.name, "rejected": rejected}
 
 
 def residency_record(plan: ExecutionPlan, data: bytes) -> bytes:

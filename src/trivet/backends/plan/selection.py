@@ -7,29 +7,41 @@ from dataclasses import replace
 from trivet.backends.ckernels import Call
 from trivet.backends.plan import format as f
 from trivet.backends.plan.kernels.table import KERNELS
-from trivet.backends.table import NoKernel
+from trivet.backends.table import NO_FEATURES, NoKernel, Rejection
 from trivet.errors import Problems, Unsupported
 from trivet.ir.graph import Graph, Node, Value
 from trivet.planning.rows import reduces_rows
 
 
 class Selection:
-    """Calls of the C kernels by node; a `KernelNeeds` for planning."""
+    """Calls of the C kernels by node, for a target with certain features; a `KernelNeeds` for planning."""
 
-    def __init__(self) -> None:
+    def __init__(self, features: frozenset[str] = NO_FEATURES) -> None:
+        self.features = features
         self._calls: dict[int, tuple[Node, Call | None]] = {}
         self._reasons: dict[int, NoKernel] = {}
+        self._rejected: dict[int, tuple[Rejection, ...]] = {}
 
     def find(self, node: Node) -> Call | None:
         """The call that runs the node, None where no kernel takes it."""
         entry = self._calls.get(id(node))
         if entry is None:
+            decision = KERNELS.decide(node, self.features)
+            self._rejected[id(node)] = decision.rejected
+            reason = decision.refusal
             try:
-                call = _within_limits(KERNELS.select_or_say(node), node)
-            except NoKernel as reason:
-                call, self._reasons[id(node)] = None, reason
+                call = _within_limits(decision.code, node)
+            except NoKernel as beyond:
+                call, reason = None, beyond
+            if call is None and reason is not None:
+                self._reasons[id(node)] = reason
             entry = self._calls[id(node)] = (node, call)
         return entry[1]
+
+    def rejected(self, node: Node) -> tuple[Rejection, ...]:
+        """Candidates of higher priority than the kernel that runs the node, and why they do not."""
+        self.find(node)
+        return self._rejected.get(id(node), ())
 
     def call(self, node: Node) -> Call:
         """The call of a node that `check` has accepted."""
@@ -60,6 +72,7 @@ class Selection:
             new = {id(old): value for old, value in zip(other.inputs, node.inputs, strict=True)}
             call = replace(call, operands=tuple(new[id(value)] for value in call.operands))
         self._calls[id(node)] = (node, call)
+        self._rejected[id(node)] = self.rejected(other)
 
     def check(self, graph: Graph) -> None:
         """Raises: Problems, with every tensor that no plan can hold, and every node that no kernel takes."""

@@ -89,12 +89,19 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
 """A family is a module of this package, with its kernels as `FAMILY`. It is imported when one of its operators is met:
 what is missing here is never found."""
 
+REQUIRES: Mapping[str, frozenset[str]] = {}
+"""Features of the target (`features` of its file) that every kernel of a family requires."""
+
 
 def _module(family: str) -> str:
     return f"{__package__}.{family}"
 
 
-KERNELS: KernelTable[Call] = KernelTable("plan", {_module(family): ops for family, ops in FAMILIES.items()})
+KERNELS: KernelTable[Call] = KernelTable(
+    "plan",
+    {_module(family): ops for family, ops in FAMILIES.items()},
+    {_module(family): features for family, features in REQUIRES.items()},
+)
 
 
 @cache
