@@ -60,6 +60,11 @@ def test_an_i32_product_is_refused_where_it_stands() -> None:
         driver.build_for_machine(driver.load(path), driver.Settings(target="tpu"))
 
 
+def test_an_operand_without_a_name_is_said_by_what_makes_it() -> None:
+    with pytest.raises(CompileError, match=r"matmul: operand relu\(...\) of @ is i32"):
+        tiny("input x: i8[3]\nconst w: i8[3, 3] = random(seed=1)\nlet y = relu(x @ w) @ w\noutput y\n", level=0)
+
+
 def test_a_scale_that_no_shift_reaches_is_refused() -> None:
     b = Builder()
     x = b.graph.add_input("x", TensorType(I8, (1, 4), Quant.per_tensor(1e12, 0)))
