@@ -39,6 +39,10 @@ class DoesNotFit(CompileError):
     """The computation needs more memory than a stated budget."""
 
 
+class InvalidTarget(CompileError):
+    """A file that should describe a machine does not, or not so that it makes sense."""
+
+
 class MayOverflow(CompileError):
     """Exact integer arithmetic could leave its type."""
 

@@ -37,12 +37,8 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
     Raises: UsageError for an unknown pass or target.
     """
     given = vars(arguments)
-    name, target = given.get("target"), None
-    if name is not None:
-        boards = targets.target_names()
-        base = name.partition(":")[0] if name.partition(":")[0] in ACCELERATORS else name
-        choose("target", base, [*BACKENDS, *boards])
-        target = targets.read_target(name) if name in boards else None
+    name = given.get("target")
+    target = None if name is None else machine_of(name)
     numerics = given.get("numerics")
     machine = given.get("machine")
     several = _memories(given)
@@ -65,7 +61,7 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         input_rows=given.get("input_rows", False),
         output_rows=given.get("output_rows", False),
         max_overhead=given.get("max_overhead", 1.0),
-        target=name,
+        target=None if name is None else Path(name).name,
         i32=given.get("i32_range"),
         model_layout=given.get("io_layout") == "model",
         machine=Path(machine) if machine is not None else None,
@@ -75,6 +71,19 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
     disabled = given.get("disable", [])
     names = pass_names(settings) if disabled else []
     return replace(settings, disabled=frozenset(choose("pass", name, names) for name in disabled))
+
+
+def machine_of(name: str) -> targets.Target | None:
+    """The board or core of a target, None for an accelerator and for a bare backend.
+
+    Raises: UsageError where there is no such target, Problems for a user's file that describes none.
+    """
+    if name in BACKENDS or name.partition(":")[0] in ACCELERATORS:
+        return None
+    found = targets.find_target(name)
+    if found is None:
+        choose("target", name, [*BACKENDS, *targets.target_names()])
+    return found
 
 
 def _memories(given: dict[str, Any]) -> memories.Memories | None:
