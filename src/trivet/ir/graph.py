@@ -46,6 +46,13 @@ class Value:
     def is_constant(self) -> bool:
         return self.data is not None
 
+    @property
+    def said(self) -> str:
+        """Its name for messages, or what makes it where it has none."""
+        if self.name or self.producer is None:
+            return f"%{self.name}"
+        return f"{self.producer.op.name}(...)"
+
     def __repr__(self) -> str:
         return f"%{self.name}: {self.type}"
 

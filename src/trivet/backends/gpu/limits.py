@@ -28,7 +28,7 @@ def words_hold_integers(graph: Graph, limits: Limits) -> Iterator[CompileError]:
     for value in _values(graph):
         dtype = value.type.dtype
         if not dtype.is_integer or dtype.bits > 32 or dtype.min < -(1 << 31) or dtype.max >= 1 << 31:
-            yield Unsupported(f"%{value.name}: the gpu's words hold no {value.type}", where=value.loc)
+            yield Unsupported(f"{value.said}: the gpu's words hold no {value.type}", where=value.loc)
 
 
 def no_states(graph: Graph, limits: Limits) -> Iterator[CompileError]:

@@ -36,7 +36,7 @@ class Interface:
             words = memory[buffer.address : buffer.address + buffer.words]
             type_ = value.type
             assert words.size == 0 or (words.min() >= type_.dtype.min and words.max() <= type_.dtype.max), (
-                f"%{value.name}: a word is no {type_.dtype.name}"
+                f"{value.said}: a word is no {type_.dtype.name}"
             )
             found.append(words.astype(type_.dtype.numpy).reshape(type_.shape))
         return found

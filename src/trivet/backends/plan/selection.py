@@ -92,7 +92,7 @@ def _unplaceable(value: Value, node: Node | None) -> Unsupported | None:
     if type_.dtype in f.DTYPES and type_.elements > 0 and type_.rank <= f.MAX_RANK:
         return None
     dtypes = ", ".join(dtype.name for dtype in f.DTYPES)
-    text = f"%{value.name}: a plan holds no {type_}; it takes {dtypes}, ranks to {f.MAX_RANK}, at least one element"
+    text = f"{value.said}: a plan holds no {type_}; it takes {dtypes}, ranks to {f.MAX_RANK}, at least one element"
     return Unsupported(text, where=node.loc if node else None)
 
 

@@ -56,7 +56,7 @@ def check(graph: Graph) -> list[Lower]:
 
 def _wrong_element(value: Value) -> CompileError:
     names = ", ".join(ELEMENTS)
-    return Unsupported(f"%{value.name} is {value.type}: the activation memory holds {names}", where=value.loc)
+    return Unsupported(f"{value.said} is {value.type}: the activation memory holds {names}", where=value.loc)
 
 
 def lowering_of(node: Node) -> Lower:

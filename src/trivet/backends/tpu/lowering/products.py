@@ -64,13 +64,6 @@ class Product:
         return Product(weights, blocks)
 
 
-def _said(operand: Value) -> str:
-    """The name of a value, or what makes it where it has none."""
-    if operand.name or operand.producer is None:
-        return f"%{operand.name}"
-    return f"{operand.producer.op.name}(...)"
-
-
 @LOWERINGS.kernel(MatMul)
 def lower_matmul(node: Node) -> Lower:
     """Operands that are int8 as they stand, or constants that fit."""
@@ -79,7 +72,7 @@ def lower_matmul(node: Node) -> Lower:
         refuse_unless(
             operand.type.dtype is I8 or fits,
             node,
-            f"operand {_said(operand)} of @ is {operand.type}: the array multiplies int8 inputs, constants and "
+            f"operand {operand.said} of @ is {operand.type}: the array multiplies int8 inputs, constants and "
             "requantized values",
         )
     return partial(_emit_matmul, node)
