@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from trivet.passes import border_rows, stages
     from trivet.planning import regions
     from trivet.planning.memories import Memories
+    from trivet.targets import Target
 else:
     targets = late("trivet.targets")
     machines = late("trivet.backends.target")
@@ -83,10 +84,11 @@ class Settings:
 
     `passes` replaces the pipeline (`a,b,fixpoint(c,d)`); `disabled` names passes to leave out.
     `model_layout` keeps inputs and outputs in the model's own axis order inside the plan, at the cost of transposes.
-    `target` is a board, a core, or one of `BACKENDS`, the latter with an argument if it takes one: `tpu:16`; `machine`
-    is a file that describes it, and `isa` names its instruction set. `memories` are several fast ones instead of
-    `fast_bytes`. `warm_weights` copies the constants into memory when a plan is bound, `compress` packs them into
-    blocks that are decoded when they are needed. `portable_kernels` leaves out kernels for features of the target.
+    `target` is a board, a core, a file that describes one, or one of `BACKENDS`, the latter with an argument if it
+    takes one: `tpu:16`; `machine` is a file that describes it, and `isa` names its instruction set. `memories` are
+    several fast ones instead of `fast_bytes`. `warm_weights` copies the constants into memory when a plan is bound,
+    `compress` packs them into blocks that are decoded when they are needed. `portable_kernels` leaves out kernels for
+    features of the target.
     """
 
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -230,13 +232,23 @@ def kernel_features(settings: Settings) -> frozenset[str]:
 
     Raises: Unsupported for a target that there is not.
     """
+    target = None if settings.portable_kernels else board(settings)
+    return NO_FEATURES if target is None else frozenset(target.features)
+
+
+def board(settings: Settings) -> Target | None:
+    """The board or core of the settings: None without one, for an accelerator, and for a bare backend.
+
+    Raises: Unsupported for a target that there is not, CompileError for a user's file that describes none.
+    """
     name = settings.target
-    if name is None or name in BACKENDS or settings.accelerator is not None or settings.portable_kernels:
-        return NO_FEATURES
-    if name not in targets.target_names():
+    if name is None or name in BACKENDS or settings.accelerator is not None:
+        return None
+    target = targets.find_target(name)
+    if target is None:
         known = ", ".join([*BACKENDS, *targets.target_names()])
-        raise Unsupported(f"there is no target '{name}'", hint=f"choose one of {known}")
-    return frozenset(targets.read_target(name).features)
+        raise Unsupported(f"there is no target '{name}'", hint=f"choose one of {known}, or a FILE.toml")
+    return target
 
 
 def border_passes(settings: Settings) -> tuple[Pass, ...]:

@@ -96,7 +96,7 @@ def configuration(settings: driver.Settings, options: ModuleOptions) -> dict[str
         "objective": settings.objective.value,
         "allocator": settings.allocator.value,
         "preserve_input": settings.preserve_input,
-        "target": settings.target,
+        "target": None if settings.target is None else Path(settings.target).name,
         "portable_kernels": settings.portable_kernels,
         "subgraph": settings.subgraph,
         "input_shapes": {name: list(shape) for name, shape in sorted(settings.input_shapes.items())},

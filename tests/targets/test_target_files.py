@@ -107,10 +107,10 @@ def test_a_missing_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert "none.toml: cannot read it" in capsys.readouterr().err
 
 
-def test_the_file_of_a_target_is_no_accelerator(tmp_path: Path) -> None:
-    file = tmp_path / "tpu.toml"
-    file.write_text(GOOD)
-    settings = Settings(target=file.name)
+def test_the_file_of_a_target_is_no_accelerator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tpu.toml").write_text(GOOD)
+    settings = Settings(target="tpu.toml")
     assert settings.accelerator is None
     assert build(load(DIGITS, settings), settings).data
 

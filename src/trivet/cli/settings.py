@@ -61,7 +61,7 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         input_rows=given.get("input_rows", False),
         output_rows=given.get("output_rows", False),
         max_overhead=given.get("max_overhead", 1.0),
-        target=None if name is None else Path(name).name,
+        target=name,
         i32=given.get("i32_range"),
         model_layout=given.get("io_layout") == "model",
         machine=Path(machine) if machine is not None else None,
