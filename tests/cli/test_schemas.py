@@ -17,6 +17,7 @@ DIGITS = str(CHECKOUT / "examples" / "models" / "digits_int8.tflite")
 COMMANDS = {
     "compile": ["compile", DIGITS, "-o", "PLAN"],
     "analyze": ["analyze", DIGITS, "-m", "100"],
+    "analyze-targets": ["analyze", DIGITS, "--all-targets"],
     "run": ["run", "PLAN", "--check", DIGITS, "--profile"],
     "bench": ["bench", DIGITS, "--repeat", "2"],
     "verify": ["verify", DIGITS, "--runs", "1"],

@@ -5,13 +5,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from statistics import median
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
 from trivet.cli.options import add_budgets, add_model, add_output_style, add_pipeline, note, print_json
 from trivet.cli.settings import settings_from
+from trivet.core.late import late
 from trivet.fitting import Analysis, LayerRow, analyze_model
+
+if TYPE_CHECKING:
+    from trivet.cli import all_targets
+else:
+    all_targets = late("trivet.cli.all_targets")
 
 TIGHT_BITS = 8
 """A margin below which `-v` names the channel."""
@@ -21,10 +28,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_budgets(parser)
     add_pipeline(parser)
+    parser.add_argument("--all-targets", action="store_true", help="on which boards does it fit, and how fast")
     add_output_style(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.all_targets:
+        return all_targets.run(arguments)
     analysis = analyze_model(arguments.model, settings_from(arguments))
     for remark in analysis.notes:
         note(f"note: {remark}", arguments.quiet)

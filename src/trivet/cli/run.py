@@ -23,8 +23,8 @@ from trivet.cli.options import (
     positive,
     print_json,
 )
-from trivet.cli.settings import read_array, settings_from
-from trivet.errors import Unsupported
+from trivet.cli.settings import machine_of, read_array, settings_from
+from trivet.errors import DoesNotFit, Unsupported
 from trivet.ir.op import Array
 from trivet.simulated import Simulated
 
@@ -56,6 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("simulators of accelerators")
     group.add_argument("--trace", type=Path, metavar="FILE.json", help="write a Chrome trace (Perfetto reads it)")
     group.add_argument("--check-races", action="store_true", help="look for data races between threads")
+    parser.add_argument("--target", metavar="NAME", help="board that a plan must fit: its fast memory and its flash")
     add_reading(parser)
     add_output_style(parser)
 
@@ -64,6 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
     if driver.accelerator_of(arguments.artifact) is not None or driver.is_module(arguments.artifact):
         return _simulate(arguments)
     artifact = Artifact.read(arguments.artifact)
+    _check_memories(artifact, arguments)
     inputs = _inputs(artifact, arguments.input, arguments.random)
     high_water = artifact.high_water(inputs)
     artifact.reset()
@@ -81,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _simulate(arguments: argparse.Namespace) -> int:
     """An accelerator's artifact, on its simulator."""
-    for flag in ("dump_layers", "profile"):
+    for flag in ("dump_layers", "profile", "target"):
         if getattr(arguments, flag):
             raise UsageError(f"--{flag.replace('_', '-')} is for plans, {arguments.artifact} is none")
     artifact = Simulated(arguments.artifact, RunOptions(arguments.trace, arguments.check_races))
@@ -89,6 +91,21 @@ def _simulate(arguments: argparse.Namespace) -> int:
     outputs = artifact.run(inputs)
     summary, figures = artifact.summary(), artifact.figures()
     return _tell(artifact, outputs, figures, summary, _verdicts(artifact, arguments, inputs, outputs), arguments)
+
+
+def _check_memories(artifact: Artifact, arguments: argparse.Namespace) -> None:
+    """Raises: DoesNotFit where the plan is too large for the board of --target."""
+    board = None if arguments.target is None else machine_of(arguments.target)
+    if board is None:
+        return
+    for kind, size in (("fast", artifact.arena_bytes), ("flash", arguments.artifact.stat().st_size)):
+        budget = board.budget(kind)
+        if budget is not None and size > budget:
+            raise DoesNotFit(
+                f"needs {size:,} bytes of {kind} memory, {size - budget:,} more than {board.name} has",
+                where=arguments.artifact,
+                hint=f"compile with --target {arguments.target}",
+            )
 
 
 def _verdicts(
