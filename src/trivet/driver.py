@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from trivet.ir.text import parser
     from trivet.passes import bisect as bisecting
     from trivet.passes import border_rows, stages
+    from trivet.passes import options as pass_options
     from trivet.planning import regions
     from trivet.planning.memories import Memories
     from trivet.targets import Target
@@ -51,6 +52,7 @@ else:
     parser = late("trivet.ir.text.parser")
     bisecting = late("trivet.passes.bisect")
     stages = late("trivet.passes.stages")
+    pass_options = late("trivet.passes.options")
     border_rows = late("trivet.passes.border_rows")
     regions = late("trivet.planning.regions")
 
@@ -62,6 +64,9 @@ FRONTENDS = {
     ".tiny": "trivet.frontends.tiny.convert",
 }
 """Where each model format is read; the module is imported when such a file is met, and has `load(path, options)`."""
+
+FORMATS = (*(suffix[1:] for suffix in FRONTENDS), "tir")
+"""What a model's file may be."""
 
 
 ACCELERATORS: dict[str, str] = {"tpu": "trivet.backends.tpu.target", "gpu": "trivet.backends.gpu.target"}
@@ -83,6 +88,8 @@ class Settings:
     """Everything that decides what a compilation does. Sizes are bytes; None means no limit.
 
     `passes` replaces the pipeline (`a,b,fixpoint(c,d)`); `disabled` names passes to leave out.
+    `pass_options` are values of their options as text, by pass and option; `*` stands for every pass that has it.
+    `format` is that of the model's file, where its suffix does not say it: one of `FORMATS`.
     `model_layout` keeps inputs and outputs in the model's own axis order inside the plan, at the cost of transposes.
     `target` is a board, a core, a file that describes one, or one of `BACKENDS`, the latter with an argument if it
     takes one: `tpu:16`; `machine` is a file that describes it, and `isa` names its instruction set. `memories` are
@@ -94,10 +101,12 @@ class Settings:
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     bindings: Mapping[str, Array] = field(default_factory=dict)
     subgraph: int = 0
+    format: str | None = None
     numerics: Numerics | None = None
     level: int = 1
     passes: str | None = None
     disabled: frozenset[str] = frozenset()
+    pass_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     fast_bytes: int | None = None
     memories: Memories | None = None
     slow_bytes: int | None = None
@@ -146,12 +155,13 @@ def load(path: str | Path, settings: Settings | None = None) -> Loaded:
     """
     settings = settings or Settings()
     file = Path(path)
-    if file.suffix == ".tir":
+    suffix = file.suffix if settings.format is None else f".{settings.format}"
+    if suffix == ".tir":
         return Loaded(parser.parse_graph(_read_text(file), OP_BY_NAME, str(file)))
-    if file.suffix not in FRONTENDS:
-        known = ", ".join([*FRONTENDS, ".tir"])
-        raise InvalidModel(f"'{file.suffix}' is no model format", where=file, hint=f"give one of {known}")
-    frontend = cast(Load, importlib.import_module(FRONTENDS[file.suffix]).load)
+    if suffix not in FRONTENDS:
+        known = ", ".join(f".{name}" for name in FORMATS)
+        raise InvalidModel(f"'{suffix}' is no model format", where=file, hint=f"give one of {known}, or --format")
+    frontend = cast(Load, importlib.import_module(FRONTENDS[suffix]).load)
     options = LoadOptions(settings.input_shapes, settings.numerics, settings.subgraph, settings.bindings)
     return frontend(file, options)
 
@@ -184,8 +194,10 @@ def pipeline_for(graph: Graph, settings: Settings, legalize: Sequence[Pass] = ()
     Raises: UnknownPass.
     """
     if settings.passes is not None:
-        return parse_pipeline(settings.passes, passes_by_name(settings))
-    return (*whole_pipeline(graph, settings.level, settings.i32, not settings.model_layout), *legalize)
+        pipeline = parse_pipeline(settings.passes, passes_by_name(settings))
+    else:
+        pipeline = (*whole_pipeline(graph, settings.level, settings.i32, not settings.model_layout), *legalize)
+    return pass_options.configured(pipeline, settings.pass_options) if settings.pass_options else pipeline
 
 
 def build(loaded: Loaded, settings: Settings, instruments: Sequence[Instrument] = ()) -> Compiled:
@@ -315,6 +327,8 @@ def _arguments(settings: Settings) -> str:
     given = [("--target", settings.target if settings.accelerator is not None else None)]
     given += [("--isa", settings.isa), ("--machine", None if settings.machine is None else str(settings.machine))]
     given += [("--io-layout", "model" if settings.model_layout else None)]
+    for name, options in settings.pass_options.items():
+        given += [("--pass-option", f"{name}.{key}={value}") for key, value in options.items()]
     return " ".join(f"{flag} {shlex.quote(value)}" for flag, value in given if value is not None)
 
 

@@ -89,6 +89,7 @@ def configuration(settings: driver.Settings, options: ModuleOptions) -> dict[str
         "level": settings.level,
         "passes": settings.passes,
         "disabled": sorted(settings.disabled),
+        "pass_options": {name: dict(sorted(o.items())) for name, o in sorted(settings.pass_options.items())},
         "numerics": None if settings.numerics is None else settings.numerics.value,
         "fast_bytes": settings.fast_bytes,
         "slow_bytes": settings.slow_bytes,

@@ -98,6 +98,14 @@ def pin(text: str) -> tuple[str, str]:
     return name, region
 
 
+def pass_option(text: str) -> tuple[str, str, str]:
+    """`PASS.KEY=VALUE` as its three parts."""
+    match = re.fullmatch(r"([^=.]+)\.([^=.]+)=(.*)", text)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is no option of a pass: write PASS.KEY=VALUE")
+    return match[1], match[2], match[3]
+
+
 def named_file(text: str) -> tuple[str | None, str]:
     """`x.npy` or `NAME=x.npy`."""
     name, equals, path = text.partition("=")
@@ -146,6 +154,11 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
         help="make an input a constant (for example one that decides a shape)",
     )
     group.add_argument(
+        "--format",
+        choices=("onnx", "tflite", "tiny", "tir"),
+        help="of the model's file (default: what its suffix says)",
+    )
+    group.add_argument(
         "--subgraph", type=natural, default=0, metavar="N", help="which computation of the file (default 0)"
     )
     group.add_argument(
@@ -160,7 +173,20 @@ def add_pipeline(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     group = parser.add_argument_group("graph pipeline")
     for number, meaning in enumerate(("no optimizations", "the default", "as -O1; backends add kernel passes")):
         group.add_argument(f"-O{number}", dest="level", action="store_const", const=number, help=meaning)
-    group.add_argument("--disable", action="append", default=[], metavar="PASS", help="leave a pass out")
+    group.add_argument(
+        "--disable", action="append", default=[], metavar="PASS", help="leave a pass out; '*' stands for all of them"
+    )
+    group.add_argument(
+        "--enable", action="append", default=[], metavar="PASS", help="run a pass that '*' or the file leaves out"
+    )
+    group.add_argument(
+        "--pass-option",
+        action="append",
+        type=pass_option,
+        default=[],
+        metavar="PASS.KEY=VALUE",
+        help="set an option of a pass; '*' stands for every pass that has it",
+    )
     group.add_argument(
         "--io-layout",
         choices=("storage", "model"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ import numpy as np
 from trivet.cli.options import UsageError, choose
 from trivet.core.late import late
 from trivet.core.numerics import Numerics
-from trivet.driver import ACCELERATORS, BACKENDS, Settings, pass_names
+from trivet.driver import ACCELERATORS, BACKENDS, Settings, pass_names, passes_by_name
 from trivet.errors import InvalidModel
 from trivet.ir.op import Array
 from trivet.passes.manager import Instrument
@@ -31,6 +31,10 @@ else:
     memories = late("trivet.planning.memories")
 
 
+ANY = "*"
+"""Every pass."""
+
+
 def settings_from(arguments: argparse.Namespace) -> Settings:
     """Everything that the flags of a command say; flags that the command lacks keep their defaults.
 
@@ -46,6 +50,7 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         input_shapes=dict(given.get("input_shape", [])),
         bindings={_bound_name(name, path): read_array(Path(path)) for name, path in given.get("bind", [])},
         subgraph=given.get("subgraph", 0),
+        format=given.get("format"),
         numerics=Numerics(numerics) if numerics else None,
         level=given.get("level", 1),
         passes=given.get("passes"),
@@ -68,9 +73,37 @@ def settings_from(arguments: argparse.Namespace) -> Settings:
         isa=given.get("isa"),
         portable_kernels=given.get("kernels") == "portable",
     )
-    disabled = given.get("disable", [])
-    names = pass_names(settings) if disabled else []
-    return replace(settings, disabled=frozenset(choose("pass", name, names) for name in disabled))
+    return _with_passes(settings, given)
+
+
+def _with_passes(settings: Settings, given: dict[str, Any]) -> Settings:
+    """Which passes run, and their options: `*` of the file, names of the file, `*` of the flags, names of the flags.
+
+    Raises: UsageError for a pass that there is not.
+    """
+    table: Mapping[str, Mapping[str, Any]] = given.get("pass_table", {})
+    switched = [(name, entry["enabled"]) for name, entry in _general_first(table) if entry["enabled"] is not None]
+    flags = {name: False for name in given.get("disable", [])} | {name: True for name in given.get("enable", [])}
+    switched += _general_first(flags)
+    options = [(name, *pair) for name, entry in table.items() for pair in entry["options"].items()]
+    options += given.get("pass_option", [])
+    if not switched and not options:
+        return settings
+    named = [name for name, *_ in (*switched, *options) if name != ANY]
+    names = pass_names(settings)
+    for name in named:
+        choose("pass", name, names)
+    runs = dict.fromkeys(names, True)
+    for name, enabled in switched:
+        runs.update(dict.fromkeys(passes_by_name(settings), enabled) if name == ANY else {name: enabled})
+    chosen: dict[str, dict[str, str]] = {}
+    for name, key, value in options:
+        chosen.setdefault(name, {})[key] = value
+    return replace(settings, disabled=frozenset(n for n, on in runs.items() if not on), pass_options=chosen)
+
+
+def _general_first(table: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return sorted(table.items(), key=lambda item: item[0] != ANY)
 
 
 def machine_of(name: str) -> targets.Target | None:
