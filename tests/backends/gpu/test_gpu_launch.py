@@ -86,6 +86,17 @@ def test_what_is_wrong_with_a_list_is_said(old: str, new: str, reason: str, tmp_
     assert "x." in str(caught.value.where)
 
 
+@pytest.mark.parametrize("key", ["constants", "buffers"])
+def test_what_begins_in_memory_must_end_there(key: str, tmp_path: Path) -> None:
+    path = written(tmp_path)
+    file = path.with_name("x.tgpu.json")
+    data = json.loads(file.read_text())
+    data[key][0]["address"] = data["mem_words"] - 1
+    file.write_text(json.dumps(data))
+    with pytest.raises(InvalidModel, match="point outside memory"):
+        read(path, RunOptions())
+
+
 def test_the_line_is_that_of_the_entry(tmp_path: Path) -> None:
     path = damaged(tmp_path, '"name": "x", "address": ', '"name": "x", "address": 9')
     text = path.with_name("x.tgpu.json").read_text().splitlines()
