@@ -13,9 +13,11 @@ from plans import sequential
 from strategies import STRATEGIES
 from strategies.operands import Instance
 from trivet.backends.plan.format import DTYPES
+from trivet.backends.plan.kernels.table import REQUIRES
 from trivet.backends.plan.reader import read
 from trivet.backends.plan.selection import Selection
 from trivet.backends.plan.writer import write
+from trivet.backends.table import NO_FEATURES
 from trivet.core.dtype import F32, I8, DType
 from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
@@ -24,7 +26,7 @@ from trivet.ir.op import Array, Op
 from trivet.ir.types import TensorType
 from trivet.ops.block import Block
 from trivet.ops.conv import Conv2D, ConvTranspose2D, DepthwiseConv2D
-from trivet.ops.elementwise import Div, SquaredDifference
+from trivet.ops.elementwise import Div, Mul, SquaredDifference
 from trivet.ops.reduce import Mean
 from trivet.ops.softmax import Softmax
 
@@ -32,6 +34,8 @@ EXAMPLES = 40
 """Instances of each operator that plans are chosen from."""
 LARGEST = 4096
 """Bytes of a plan that is worth mutating."""
+FEATURES = (NO_FEATURES, *dict.fromkeys(REQUIRES.values()))
+"""Targets whose kernels differ."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ RARE: tuple[tuple[Op, tuple[TensorType, ...]], ...] = (
     (Mean((1, 2), True), (TensorType(F32, (2, 4, 3, 2)),)),
     (Div(out=S8.quant, numerics=Numerics.TFLM), (S8, S8)),
     (SquaredDifference(out=S8.quant, numerics=Numerics.ONNX), (S8, S8)),
+    (SquaredDifference(out=S8.quant, numerics=Numerics.TFLM), (S8, S8)),
+    (Mul(out=S8.quant, numerics=Numerics.TFLM), (S8, S8)),
     (ConvTranspose2D(stride=(2, 2)), (TensorType(F32, (1, 3, 3, 2)), TensorType(F32, (2, 2, 2, 2)))),
     (BLOCK, (X8, TensorType(I8, (8, 1, 1, 4), W8), TensorType(I8, (3, 3, 8), W8), TensorType(I8, (4, 1, 1, 8), W8))),
 )
@@ -100,9 +106,10 @@ def kernel_plans() -> dict[str, list[bytes]]:
         @given(strategy)
         def collect(instance: Instance) -> None:
             for case in node_cases(instance):
-                data = plan_of(case)
-                if data is not None and len(data) <= LARGEST:
-                    found.setdefault(read(data).steps[0].kernel, {})[len(data)] = data
+                for features in FEATURES:
+                    data = plan_of(case, features)
+                    if data is not None and len(data) <= LARGEST:
+                        found.setdefault(read(data).steps[0].kernel, {})[len(data)] = data
 
         collect()
     for op, types in RARE:
@@ -114,8 +121,9 @@ def kernel_plans() -> dict[str, list[bytes]]:
     return {kernel: [plans[min(plans)], plans[max(plans)]] for kernel, plans in found.items()}
 
 
-def plan_of(case: NodeCase) -> bytes | None:
-    """The plan of one node, None where no kernel takes it."""
-    if case.node.op.views_input or Selection().find(case.node) is None:
+def plan_of(case: NodeCase, features: frozenset[str] = NO_FEATURES) -> bytes | None:
+    """The plan of one node for a target with these features, None where no kernel takes it."""
+    selection = Selection(features)
+    if case.node.op.views_input or selection.find(case.node) is None:
         return None
-    return write(sequential(case.graph))
+    return write(sequential(case.graph, selection), selection)

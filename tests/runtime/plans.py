@@ -28,8 +28,8 @@ def rows_of(type_: TensorType) -> tuple[int, int]:
 class Builder:
     """Gives out addresses one after the other."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph, self.selection = graph, Selection()
+    def __init__(self, graph: Graph, selection: Selection | None = None) -> None:
+        self.graph, self.selection = graph, selection or Selection()
         self.buffers: list[Buffer] = []
         self.views: dict[int, View] = {}
         self.end = 0
@@ -63,9 +63,9 @@ class Builder:
         return ExecutionPlan(self.graph, stages, tuple(self.buffers), self.views, (Region("sram", None),))
 
 
-def sequential(graph: Graph) -> ExecutionPlan:
+def sequential(graph: Graph, selection: Selection | None = None) -> ExecutionPlan:
     """One stream a node, executed whole."""
-    builder = Builder(graph)
+    builder = Builder(graph, selection)
     streams = []
     for node in graph.nodes:
         if node.op.views_input:

@@ -61,7 +61,8 @@ class Call:
     `accumulates`: rows of a firing count rows of operand 0, and the result is there after the last. `overwrites`: the
     result may lie over operand 0, of the same shape, as every pixel is read before it is written. `results` False: what
     the kernel makes lies in no memory, as it goes to the caller. `keeps_scratch`: firings come in order
-    and find their work space as the one before left it.
+    and find their work space as the one before left it. `roomier` is the same call with work space of at most so many
+    bytes, where more of it makes the kernel faster.
     """
 
     kernel: CKernel
@@ -74,6 +75,7 @@ class Call:
     overwrites: bool = False
     results: bool = True
     keeps_scratch: bool = False
+    roomier: Callable[[int], Call] | None = None
 
     @property
     def streams(self) -> bool:

@@ -43,7 +43,8 @@ NOT_APPLICABLE = "takes no such node"
 class Decision(Generic[CodeT]):
     """What was found for a node: its code, None where nothing runs it, and what was rejected before that.
 
-    `refusal` is the first reason that a kernel raised; without any kernel that applies, it is why there is none.
+    `refusal` is the first reason that a kernel raised, one that runs everywhere before others; without any kernel that
+    applies, it is why there is none.
     """
 
     code: CodeT | None
@@ -147,7 +148,7 @@ class KernelTable(Generic[CodeT]):
             for module in self._families.get(op, ())
             if not self._has_features(module, features)
         ]
-        refusal = None
+        refusal = special = None
         for candidate in self._candidates(op, features):
             reason = NOT_APPLICABLE
             if not candidate.requires <= features:
@@ -156,12 +157,16 @@ class KernelTable(Generic[CodeT]):
                 try:
                     code = candidate.make(node)
                 except NoKernel as said:
-                    refusal, reason = refusal or said, said.reason
+                    reason = said.reason
+                    if candidate.requires:
+                        special = special or said
+                    else:
+                        refusal = refusal or said
                 else:
                     if code is not None:
-                        return Decision(code, tuple(rejected), refusal)
+                        return Decision(code, tuple(rejected), refusal or special)
             rejected.append(Rejection(candidate.name, reason))
-        return Decision(None, tuple(rejected), refusal or _only_elsewhere(rejected))
+        return Decision(None, tuple(rejected), refusal or special or _only_elsewhere(rejected))
 
     def _has_features(self, module: str, features: frozenset[str]) -> bool:
         return self._requires.get(module, NO_FEATURES) <= features

@@ -88,7 +88,11 @@ def _found(name: str, directories: tuple[Path, ...]) -> Path:
 
 
 def _item(path: Path, text: str) -> Item:
-    names, is_static = _names(_SKIPPED.sub(" ", text).strip())
+    code = _SKIPPED.sub(" ", text).strip()
+    if code.startswith("#if"):
+        pieces = (_directive(piece) for piece in _split(text))
+        return Item(path, text, frozenset(name for piece in pieces if piece for name in _names(piece)[0]))
+    names, is_static = _names(code)
     return Item(path, text, frozenset(names), is_static)
 
 

@@ -45,6 +45,7 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
     "block": (block.Block,),
     "copy": (m.Copy,),
     "lookup": (a.Lookup, *_BYTE_FUNCTIONS),
+    "conv_dsp": (conv.Conv2D, matmul.Dense),
     "conv": (conv.Conv2D, matmul.Dense),
     "dense_rows": (dense_rows.DenseToRows, dense_rows.DenseOfRows),
     "depthwise": (conv.DepthwiseConv2D,),
@@ -89,7 +90,7 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
 """A family is a module of this package, with its kernels as `FAMILY`. It is imported when one of its operators is met:
 what is missing here is never found."""
 
-REQUIRES: Mapping[str, frozenset[str]] = {}
+REQUIRES: Mapping[str, frozenset[str]] = {"conv_dsp": frozenset({"dsp"})}
 """Features of the target (`features` of its file) that every kernel of a family requires."""
 
 

@@ -6,6 +6,7 @@
 #include "trivet/kernels/block.h"
 #include "trivet/kernels/copy.h"
 #include "trivet/kernels/lookup.h"
+#include "trivet/kernels/conv_dsp.h"
 #include "trivet/kernels/conv.h"
 #include "trivet/kernels/dense_rows.h"
 #include "trivet/kernels/depthwise.h"
@@ -38,6 +39,7 @@
     TRIVET_KERNELS_BLOCK(X) \
     TRIVET_KERNELS_COPY(X) \
     TRIVET_KERNELS_LOOKUP(X) \
+    TRIVET_KERNELS_CONV_DSP(X) \
     TRIVET_KERNELS_CONV(X) \
     TRIVET_KERNELS_DENSE_ROWS(X) \
     TRIVET_KERNELS_DEPTHWISE(X) \
@@ -65,5 +67,5 @@
     TRIVET_KERNELS_TREES(X) \
     TRIVET_KERNELS_DYNAMIC(X) \
 
-#define TRIVET_KERNEL_COUNT 217
+#define TRIVET_KERNEL_COUNT 221
 #endif
