@@ -16,12 +16,7 @@ from trivet.driver import Settings
 from trivet.frontends.options import LoadOptions
 from trivet.frontends.tflite import load
 
-CUSTOM = "is not part of TFLite"
-
-TFLITE_REFUSALS: dict[str, str] = {
-    "tflite-micro__audio_preprocessor_float": CUSTOM,
-    "tflite-micro__audio_preprocessor_int8": CUSTOM,
-}
+TFLITE_REFUSALS: dict[str, str] = {}
 """What the frontend refuses, and a part of the message; every runner inherits it."""
 
 

@@ -9,6 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from strategies import (
     activation,
+    audio,
     border,
     conv,
     dynamic,
@@ -41,6 +42,7 @@ STRATEGIES: dict[type[Op], SearchStrategy[Instance]] = {
     **recurrent_stored.STRATEGIES,
     **recurrent.STRATEGIES,
     **trees.STRATEGIES,
+    **audio.STRATEGIES,
     **dynamic.STRATEGIES,
     **movement.STRATEGIES,
 }

@@ -17,6 +17,7 @@ from trivet.ops import (
     conv,
     dense_rows,
     dynamic,
+    filter_bank,
     indexing,
     matmul,
     pool,
@@ -25,6 +26,7 @@ from trivet.ops import (
     recurrent_stored,
     reduce,
     resize,
+    signal,
     softmax,
     trees,
 )
@@ -86,6 +88,14 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
     ),
     "trees": (trees.TreeEnsemble,),
     "dynamic": (dynamic.DynamicQuantize, dynamic.IntegerConv2D),
+    "signal": (signal.SignalWindow, signal.FftAutoScale, signal.Rfft, signal.SpectrumEnergy),
+    "filter_bank": (
+        filter_bank.FilterBank,
+        filter_bank.FilterBankSquareRoot,
+        filter_bank.SpectralSubtraction,
+        filter_bank.Pcan,
+        filter_bank.FilterBankLog,
+    ),
 }
 """A family is a module of this package, with its kernels as `FAMILY`. It is imported when one of its operators is met:
 what is missing here is never found."""

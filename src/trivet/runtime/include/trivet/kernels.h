@@ -33,6 +33,8 @@
 #include "trivet/kernels/recurrent.h"
 #include "trivet/kernels/trees.h"
 #include "trivet/kernels/dynamic.h"
+#include "trivet/kernels/signal.h"
+#include "trivet/kernels/filter_bank.h"
 
 #define TRIVET_KERNELS(X) \
     TRIVET_KERNELS_BORDER(X) \
@@ -66,6 +68,8 @@
     TRIVET_KERNELS_RECURRENT(X) \
     TRIVET_KERNELS_TREES(X) \
     TRIVET_KERNELS_DYNAMIC(X) \
+    TRIVET_KERNELS_SIGNAL(X) \
+    TRIVET_KERNELS_FILTER_BANK(X) \
 
-#define TRIVET_KERNEL_COUNT 221
+#define TRIVET_KERNEL_COUNT 230
 #endif
