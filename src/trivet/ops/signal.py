@@ -129,7 +129,7 @@ def twiddles(points: int) -> Ints:
 
 
 def split_twiddles(half: int) -> Ints:
-    """exp(-pi i ((k + 1) / half + 1 / 2)) in Q0.15, what separates the two halves of a real spectrum: [half // 2, 2]."""
+    """exp(-pi i ((k + 1) / half + 1 / 2)) in Q0.15, which separates the halves of a spectrum: [half // 2, 2]."""
     return _stored_circle(-np.pi * ((np.arange(half // 2) + 1) / half + 0.5))
 
 
