@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trivet.backends.ckernels import Call, CKernel
+from trivet.backends.ckernels import Call, CKernel, Params
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, U32, Field, Record
 from trivet.ir.graph import Node
@@ -94,7 +94,7 @@ def spectral_subtraction(node: Node) -> Call | None:
     assert isinstance(op, f.SpectralSubtraction)
     if any(value.is_constant for value in node.inputs):
         return None
-    params = {
+    params: Params = {
         "coefficients": (*op.smoothing[0], *op.smoothing[1]),
         "floor": op.floor,
         "bits": op.bits,
@@ -111,12 +111,13 @@ def pcan(node: Node) -> Call | None:
     if x.is_constant or noise.is_constant:
         return None
     operands = (x, noise, gains) if gains.data is None else (x, noise)
-    return Call(PCAN, operands, {"gains": gains.data, "snr_shift": op.snr_shift}, images=1)
+    params: Params = {"gains": gains.data, "snr_shift": op.snr_shift}
+    return Call(PCAN, operands, params, images=1)
 
 
 @KERNELS.kernel(f.FilterBankLog)
 def filter_bank_log(node: Node) -> Call:
     op = node.op
     assert isinstance(op, f.FilterBankLog)
-    params = {"table": f.LOG_TABLE.astype("<u2"), "scale": op.scale, "correction_bits": op.correction_bits}
+    params: Params = {"table": f.LOG_TABLE.astype("<u2"), "scale": op.scale, "correction_bits": op.correction_bits}
     return Call(FILTER_BANK_LOG, node.inputs, params, images=1)

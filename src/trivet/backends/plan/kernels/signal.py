@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trivet.backends.ckernels import Call, CKernel
+from trivet.backends.ckernels import Call, CKernel, Params
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, U32, Field, Record
 from trivet.ir.graph import Node
@@ -63,7 +63,7 @@ def rfft(node: Node) -> Call:
     op, (x,) = node.op, node.inputs
     assert isinstance(op, Rfft)
     half = op.length // 2
-    params = {
+    params: Params = {
         "twiddles": twiddles(half).astype("<i2"),
         "split": split_twiddles(half).astype("<i2"),
         "samples": x.type.shape[-1],
