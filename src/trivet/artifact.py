@@ -64,12 +64,12 @@ class Artifact:
     @property
     def input_ports(self) -> list[Port]:
         """What it takes, in the model's own axis order."""
-        return [_model_port(port) for port in self.plan.inputs]
+        return [model_port(port) for port in self.plan.inputs]
 
     @property
     def output_ports(self) -> list[Port]:
         """What it gives, in the model's own axis order."""
-        return [_model_port(port) for port in self.plan.outputs]
+        return [model_port(port) for port in self.plan.outputs]
 
     @property
     def arena_bytes(self) -> int:
@@ -140,7 +140,8 @@ def model_shape(port: PortInfo) -> tuple[int, ...]:
     return shape if port.perm is None else tuple(shape[axis] for axis in port.perm)
 
 
-def _model_port(port: PortInfo) -> Port:
+def model_port(port: PortInfo) -> Port:
+    """What the source model declares."""
     return Port(port.name, TensorType(port.tensor.dtype, model_shape(port)), port.perm)
 
 

@@ -27,8 +27,8 @@ COMMANDS = {
     "targets": ["targets"],
 }
 
-FILES = {"gpu-launch", "tpu-schedule", "tpu-compile", "tpu-run"}
-"""Schemas that are tested with their backends."""
+FILES = {"bench-device", "run-device", "gpu-launch", "tpu-schedule", "tpu-compile", "tpu-run"}
+"""Schemas that are tested with their backends and machines."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

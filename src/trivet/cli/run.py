@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trivet import driver
 from trivet.artifact import Artifact
 from trivet.backends.target import RunOptions
-from trivet.checking import Verdict, check
+from trivet.checking import Runs, Verdict, check
+from trivet.cli import on_device
 from trivet.cli.options import (
     UsageError,
     add_output_style,
@@ -24,9 +26,15 @@ from trivet.cli.options import (
     print_json,
 )
 from trivet.cli.settings import machine_of, read_array, settings_from
+from trivet.core.late import late
 from trivet.errors import DoesNotFit, Unsupported
 from trivet.ir.op import Array
 from trivet.simulated import Simulated
+
+if TYPE_CHECKING:
+    from trivet.device import emulated
+else:
+    emulated = late("trivet.device.emulated")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -57,11 +65,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--trace", type=Path, metavar="FILE.json", help="write a Chrome trace (Perfetto reads it)")
     group.add_argument("--check-races", action="store_true", help="look for data races between threads")
     parser.add_argument("--target", metavar="NAME", help="board that a plan must fit: its fast memory and its flash")
+    on_device.add_device(parser)
     add_reading(parser)
     add_output_style(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.on is not None:
+        return _emulate(arguments)
     if driver.accelerator_of(arguments.artifact) is not None or driver.is_module(arguments.artifact):
         return _simulate(arguments)
     artifact = Artifact.read(arguments.artifact)
@@ -93,6 +104,25 @@ def _simulate(arguments: argparse.Namespace) -> int:
     return _tell(artifact, outputs, figures, summary, _verdicts(artifact, arguments, inputs, outputs), arguments)
 
 
+def _emulate(arguments: argparse.Namespace) -> int:
+    """A plan or a module, on an emulated machine."""
+    if driver.accelerator_of(arguments.artifact) is not None:
+        raise UsageError(f"--on is for plans and C modules, {arguments.artifact} is none")
+    for flag in ("dump_layers", "trace", "check_races", "target"):
+        if getattr(arguments, flag):
+            raise UsageError(f"--{flag.replace('_', '-')} does not go with --on")
+    machine = on_device.machine_named(arguments.on)
+    on_device.toolchain_of(machine, arguments)
+    device = on_device.put_on(emulated.network_of(arguments.artifact), machine, arguments)
+    inputs = _given(device, on_device.random_inputs(arguments.artifact, device, arguments.random), arguments.input)
+    outputs = device.run(inputs)
+    verdicts = _verdicts(device, arguments, inputs, outputs)
+    code = _tell(device, outputs, device.costs.as_json(), device.costs.summary(), verdicts, arguments)
+    if arguments.profile and not arguments.json:
+        print("\n".join(on_device.profile(device.costs)))
+    return code
+
+
 def _check_memories(artifact: Artifact, arguments: argparse.Namespace) -> None:
     """Raises: DoesNotFit where the plan is too large for the board of --target."""
     board = None if arguments.target is None else machine_of(arguments.target)
@@ -109,7 +139,7 @@ def _check_memories(artifact: Artifact, arguments: argparse.Namespace) -> None:
 
 
 def _verdicts(
-    artifact: Artifact | Simulated, arguments: argparse.Namespace, inputs: Sequence[Array], outputs: Sequence[Array]
+    artifact: Runs, arguments: argparse.Namespace, inputs: Sequence[Array], outputs: Sequence[Array]
 ) -> list[Verdict]:
     if arguments.check is None:
         return []
@@ -117,7 +147,7 @@ def _verdicts(
 
 
 def _tell(
-    artifact: Artifact | Simulated,
+    artifact: Runs,
     outputs: Sequence[Array],
     measures: Mapping[str, object],
     summary: str,
@@ -135,11 +165,15 @@ def _tell(
 
 
 def _inputs(artifact: Artifact | Simulated, given: Sequence[tuple[str | None, str]], seed: int) -> list[Array]:
-    """Inputs from files, by position or by name; the rest is drawn.
+    """Inputs from files, by position or by name; the rest is drawn."""
+    return _given(artifact, artifact.random_inputs(seed), given)
+
+
+def _given(artifact: Runs, inputs: list[Array], given: Sequence[tuple[str | None, str]]) -> list[Array]:
+    """Inputs, some of them from files, by position or by name.
 
     Raises: UsageError for too many or unknown ones, CompileError for a bad file.
     """
-    inputs = artifact.random_inputs(seed)
     names = [port.name for port in artifact.input_ports]
     position = 0
     for name, path in given:
@@ -214,7 +248,7 @@ def _verdict_json(verdict: Verdict) -> dict[str, object]:
 
 
 def _print(
-    artifact: Artifact | Simulated,
+    artifact: Runs,
     outputs: Sequence[Array],
     measures: Mapping[str, object],
     summary: str,

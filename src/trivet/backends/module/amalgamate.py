@@ -63,6 +63,10 @@ class Library:
         """The text that defines a name which all files see."""
         return "\n\n".join(item.text.strip("\n") for item in self._everywhere[name])
 
+    def files(self, roots: Iterable[str]) -> list[Path]:
+        """The C files that hold what `roots` need."""
+        return sorted({item.file for item in self._reached(roots).values() if item.file.suffix == ".c"})
+
     def take(self, roots: Iterable[str], without: Iterable[str] = ()) -> Amalgamation:
         """Everything that `roots` need but what defines the names in `without`, in an order in which it compiles."""
         left_out = frozenset(without)

@@ -67,11 +67,11 @@ class HostModule:
     def __init__(self, path: Path) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="trivet-module-")
         folder = Path(self._directory.name)
-        _unpack(path, folder)
+        unpack(path, folder)
         try:
             record = json.loads((folder / "plan.json").read_bytes())
-            self._input_ports = [_port(port) for port in record["inputs"]]
-            self._output_ports = [_port(port) for port in record["outputs"]]
+            self._input_ports = [read_port(port) for port in record["inputs"]]
+            self._output_ports = [read_port(port) for port in record["outputs"]]
             self._by_rows = [[bool(port["by_rows"]) for port in record[kind]] for kind in ("inputs", "outputs")]
             shim = _shim(record)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -136,7 +136,7 @@ class HostModule:
             raise CompileError(f"the module says: {text.decode()}")
 
 
-def _unpack(path: Path, folder: Path) -> None:
+def unpack(path: Path, folder: Path) -> None:
     """The files of a module into a folder of our own; entries that would leave it are refused."""
     try:
         if path.is_dir():
@@ -151,7 +151,11 @@ def _unpack(path: Path, folder: Path) -> None:
         raise InvalidModel(f"cannot read: {error}", where=path) from None
 
 
-def _port(record: Mapping[str, object]) -> Port:
+def read_port(record: Mapping[str, object]) -> Port:
+    """A port of `plan.json` as the model declares it.
+
+    Raises: ValueError, KeyError, TypeError where the record is damaged.
+    """
     shape, perm = record["shape"], record["permutation"]
     assert isinstance(shape, list)
     order = None if not isinstance(perm, list) else tuple(int(axis) for axis in perm)

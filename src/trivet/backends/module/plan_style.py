@@ -33,7 +33,7 @@ _DETAILS = {
 
 
 @cache
-def _library() -> Library:
+def runtime_library() -> Library:
     """The whole portable runtime."""
     files = sorted(p for p in (RUNTIME / "src").glob("**/*.c") if "host" not in p.parts and "_avx" not in p.name)
     return Library(files, statuses=True)
@@ -45,7 +45,7 @@ def runtime_files(options: ModuleOptions) -> dict[str, str]:
     roots = [f"trivet_{name}" for name in (*_API, *_PORTS)]
     for kernel in all_kernels():
         roots += [f"trivet_{kernel.name}_run", f"trivet_{kernel.name}_check", f"trivet_{kernel.params.name}_record"]
-    taken = _library().take(roots)
+    taken = runtime_library().take(roots)
     includes = "\n".join(f"#include {name}" for name in taken.system)
     header = f"""\
 /* What reads and runs plans, from Trivet {__version__}. Apache-2.0. */

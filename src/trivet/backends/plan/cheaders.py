@@ -76,12 +76,16 @@ def family_header(family: str, kernels: Sequence[CKernel]) -> str:
     parts = ['#include "trivet/kernel.h"\n', *(c_struct(record) for record in records.values())]
     parts.append("/* X(id, name, parameter record, by rows, bit i: word i of the record starts a blob) */")
     parts.append(f"#define TRIVET_KERNELS_{family.upper()}(X) \\")
-    for k in kernels:
-        assert all(offset < 128 for offset in k.blobs()), f"{k.name}: blobs must be in the first 128 bytes"
-        mask = sum(1 << offset // 4 for offset in k.blobs())
-        parts.append(f"    X({k.id}, {k.name}, trivet_{k.params.name}_record, {int(k.by_rows)}u, {mask:#x}u) \\")
+    parts += [f"    {kernel_row(kernel)} \\" for kernel in kernels]
     parts.append("")
     return _header(f"TRIVET_KERNELS_{family.upper()}_H", parts)
+
+
+def kernel_row(kernel: CKernel) -> str:
+    """A kernel as an entry of the runtime's table."""
+    assert all(offset < 128 for offset in kernel.blobs()), f"{kernel.name}: blobs must be in the first 128 bytes"
+    mask = sum(1 << offset // 4 for offset in kernel.blobs())
+    return f"X({kernel.id}, {kernel.name}, trivet_{kernel.params.name}_record, {int(kernel.by_rows)}u, {mask:#x}u)"
 
 
 def kernels_header() -> str:
