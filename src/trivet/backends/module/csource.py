@@ -18,6 +18,7 @@ _SKIPPED = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*
 _INCLUDE = re.compile(r'#include\s+(?:"([^"]+)"|(<[^>]+>))')
 _CONDITION = re.compile(r"#\s*(ifdef|ifndef)\s+(\w+)|#\s*if\s+(.*)")
 
+_ATTRIBUTE = re.compile(r"__attribute__\s*\(\(.*?\)\)")
 _EXPANDED = re.compile(r"([A-Z][A-Z0-9_]*)\(\s*(\w*)")
 
 UNDEFINED = frozenset({"TRIVET_X86"})
@@ -214,6 +215,7 @@ def _names(code: str) -> tuple[set[str], bool]:
     expanded = _EXPANDED.match(code)
     if expanded is not None:
         return ({expanded[2]} if expanded[2].islower() else set()), True
+    code = _ATTRIBUTE.sub("", code).strip()
     names = set(re.findall(r"\b(?:struct|enum|union)\s+(\w+)\s*\{", code))
     for body in re.findall(r"\benum\b[^{;]*\{([^}]*)\}", code):
         names |= {m[0] for entry in body.split(",") if (m := IDENTIFIER.search(entry))}

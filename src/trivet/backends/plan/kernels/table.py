@@ -47,6 +47,7 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
     "block": (block.Block,),
     "copy": (m.Copy,),
     "lookup": (a.Lookup, *_BYTE_FUNCTIONS),
+    "conv_mve": (conv.Conv2D, matmul.Dense),
     "conv_dsp": (conv.Conv2D, matmul.Dense),
     "conv": (conv.Conv2D, matmul.Dense),
     "dense_rows": (dense_rows.DenseToRows, dense_rows.DenseOfRows),
@@ -100,7 +101,7 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
 """A family is a module of this package, with its kernels as `FAMILY`. It is imported when one of its operators is met:
 what is missing here is never found."""
 
-REQUIRES: Mapping[str, frozenset[str]] = {"conv_dsp": frozenset({"dsp"})}
+REQUIRES: Mapping[str, frozenset[str]] = {"conv_mve": frozenset({"mve"}), "conv_dsp": frozenset({"dsp"})}
 """Features of the target (`features` of its file) that every kernel of a family requires."""
 
 

@@ -6,6 +6,7 @@
 #include "trivet/kernels/block.h"
 #include "trivet/kernels/copy.h"
 #include "trivet/kernels/lookup.h"
+#include "trivet/kernels/conv_mve.h"
 #include "trivet/kernels/conv_dsp.h"
 #include "trivet/kernels/conv.h"
 #include "trivet/kernels/dense_rows.h"
@@ -41,6 +42,7 @@
     TRIVET_KERNELS_BLOCK(X) \
     TRIVET_KERNELS_COPY(X) \
     TRIVET_KERNELS_LOOKUP(X) \
+    TRIVET_KERNELS_CONV_MVE(X) \
     TRIVET_KERNELS_CONV_DSP(X) \
     TRIVET_KERNELS_CONV(X) \
     TRIVET_KERNELS_DENSE_ROWS(X) \
@@ -71,5 +73,5 @@
     TRIVET_KERNELS_SIGNAL(X) \
     TRIVET_KERNELS_FILTER_BANK(X) \
 
-#define TRIVET_KERNEL_COUNT 230
+#define TRIVET_KERNEL_COUNT 242
 #endif
