@@ -117,7 +117,7 @@ def _conv(node: Node, geometry: Geometry, requantized: Requantized) -> Call:
         "in_zero": quant.zero_point,
     }
     copies = 2 * (-(-geometry.window // VECTOR) * VECTOR)
-    scratch = no_scratch if copies <= CONV_STACK_BYTES else fixed_scratch(copies)
+    scratch = no_scratch if copies <= CONV_STACK_BYTES else fixed_scratch(copies + VECTOR)
     return Call(CONV_MVE_S8, node.inputs[:1], params, scratch, overwrites=_overwrites(geometry))
 
 

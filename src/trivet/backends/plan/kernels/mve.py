@@ -19,7 +19,9 @@ VECTOR = 16
 LANES = 4
 """Channels whose sums are rescaled together."""
 
-NUMBERS = Field("numbers", BLOB, "i32 [groups][3][4]: of 4 channels biases, Q0.31 mantissas, minus right shifts (mve.h)")
+NUMBERS = Field(
+    "numbers", BLOB, "i32 [groups][3][4]: of 4 channels biases, Q0.31 mantissas, minus right shifts (mve.h)"
+)
 RESCALE_FIELDS = (
     Field("is_signed", U32, "1: negative results count, 0: the least one is the zero point"),
     Field("out_zero", I32, "zero point of the result"),

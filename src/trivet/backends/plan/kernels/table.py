@@ -51,6 +51,7 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
     "conv_dsp": (conv.Conv2D, matmul.Dense),
     "conv": (conv.Conv2D, matmul.Dense),
     "dense_rows": (dense_rows.DenseToRows, dense_rows.DenseOfRows),
+    "depthwise_mve": (conv.DepthwiseConv2D,),
     "depthwise": (conv.DepthwiseConv2D,),
     "conv_transpose": (conv.ConvTranspose2D,),
     "reduce": (*_REDUCTIONS, pool.AveragePool2D),
@@ -101,7 +102,11 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
 """A family is a module of this package, with its kernels as `FAMILY`. It is imported when one of its operators is met:
 what is missing here is never found."""
 
-REQUIRES: Mapping[str, frozenset[str]] = {"conv_mve": frozenset({"mve"}), "conv_dsp": frozenset({"dsp"})}
+REQUIRES: Mapping[str, frozenset[str]] = {
+    "conv_mve": frozenset({"mve"}),
+    "conv_dsp": frozenset({"dsp"}),
+    "depthwise_mve": frozenset({"mve"}),
+}
 """Features of the target (`features` of its file) that every kernel of a family requires."""
 
 

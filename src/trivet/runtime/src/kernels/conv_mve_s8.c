@@ -1,5 +1,5 @@
 /* conv2d on int8 for Helium: windows of two pixels at a time, read in place where they are a pixel of the operand, and
- * copied where not. A vector may be read beyond the end of a window, but never beyond the row that it lies in. */
+ * copied where not. A vector may be read beyond the end of a window, but never beyond the operand. */
 #include "gemm_mve.h"
 #include "trivet/kernels/conv_mve.h"
 #include "windows.h"
@@ -13,6 +13,7 @@ typedef struct job {
     const trivet_view *x, *y;
     trivet_gemm_mve g;
     const int8_t *rows[MAX_ROWS]; /* of the operand, that windows of an output row lie on; NULL: padding */
+    const int8_t *last_vector;    /* of the operand; NULL: it has none */
     int8_t *copies;
     uint32_t run;          /* bytes of a window on one row */
     uint32_t window_bytes; /* whole vectors */
@@ -47,12 +48,51 @@ static void set_up(job *j, const trivet_call *call, int8_t *stack) {
     const uint32_t end = p->kernel_h * j->run;
     memset(j->copies + end, 0, j->window_bytes - end);
     memset(j->copies + j->window_bytes + end, 0, j->window_bytes - end);
+    const size_t bytes = (size_t)j->x->depth * j->x->row_bytes;
+    j->last_vector = bytes < TRIVET_MVE_BYTES ? NULL : (const int8_t *)j->x->data + (bytes - TRIVET_MVE_BYTES);
 }
+
+static bool is_readable(const job *j, const int8_t *vector) { return j->last_vector != NULL && vector <= j->last_vector; }
 
 static void place_rows(job *j, uint32_t oy) {
     int32_t iy = (int32_t)(oy * j->p->stride_h) - j->p->pad_top;
     for (uint32_t ky = 0; ky < j->p->kernel_h; ky++, iy++) {
         j->rows[ky] = (const int8_t *)trivet_window_row(j->x, iy);
+    }
+}
+
+/* At most 16 bytes. Whole vectors are written: what comes behind is written later, or is the end of the copies. */
+static void copy_short(const job *j, int8_t *to, const int8_t *from, uint32_t bytes) {
+    if (is_readable(j, from)) {
+        trivet_mve_copy_vector(to, from);
+    } else {
+        trivet_mve_copy(to, from, bytes);
+    }
+}
+
+/* What a window has on one row, of which it begins at column ix, if that is at most 16 bytes. */
+static void copy_short_across(const job *j, int8_t *to, const int8_t *row, int32_t ix) {
+    const trivet_conv_mve_s8_record *p = j->p;
+    const trivet_range inside = trivet_taps_inside(ix, p->in_width, p->kernel_w, 1);
+    trivet_mve_fill_vector(to, p->in_zero);
+    if (inside.last > inside.first) {
+        copy_short(j, to + inside.first * p->in_channels,
+                   row + (ptrdiff_t)(ix + (int32_t)inside.first) * (ptrdiff_t)p->in_channels,
+                   (inside.last - inside.first) * p->in_channels);
+        trivet_mve_fill_vector(to + inside.last * p->in_channels, p->in_zero);
+    }
+}
+
+static void copy_short_rows(const job *j, int8_t *to, int32_t ix, bool inside) {
+    const ptrdiff_t at = (ptrdiff_t)ix * (ptrdiff_t)j->p->in_channels;
+    for (const int8_t *const *row = j->rows, *const *end = row + j->p->kernel_h; row < end; row++, to += j->run) {
+        if (*row == NULL) {
+            trivet_mve_fill_vector(to, j->p->in_zero);
+        } else if (inside) {
+            copy_short(j, to, *row + at, j->run);
+        } else {
+            copy_short_across(j, to, *row, ix);
+        }
     }
 }
 
@@ -76,13 +116,17 @@ static const int8_t *window(const job *j, uint32_t ox) {
     const size_t offset = (size_t)ox * p->stride_w * p->in_channels;
     if (j->is_pixel && j->rows[0] != NULL) {
         const int8_t *pixel = j->rows[0] + offset;
-        if (!j->copies_pixels && offset + j->window_bytes <= j->x->row_bytes) {
+        if (!j->copies_pixels && is_readable(j, pixel + (j->window_bytes - TRIVET_MVE_BYTES))) {
             return pixel;
         }
         trivet_mve_copy(to, pixel, p->in_channels);
         return copy;
     }
     const bool inside = ix >= 0 && ix + p->kernel_w <= (int32_t)p->in_width;
+    if (j->run <= TRIVET_MVE_BYTES) {
+        copy_short_rows(j, to, ix, inside);
+        return copy;
+    }
     const ptrdiff_t at = (ptrdiff_t)ix * (ptrdiff_t)p->in_channels;
     for (const int8_t *const *row = j->rows, *const *end = row + p->kernel_h; row < end; row++, to += j->run) {
         if (inside && *row != NULL) {
@@ -137,30 +181,53 @@ static void run_columns(const job *j, const int8_t *x, int8_t *out, uint32_t pix
     }
 }
 
-/* How many pixels of a row may be read as vectors. */
+/* Pairs of pixels that are read in place, from ox on. Returns where the rest of the row begins. */
+static uint32_t run_pairs(job *j, uint32_t ox, int8_t *out) {
+    const trivet_conv_mve_s8_record *p = j->p;
+    const size_t step = (size_t)p->stride_w * p->in_channels, past = j->window_bytes - TRIVET_MVE_BYTES;
+    if (!j->is_pixel || j->copies_pixels || j->rows[0] == NULL || p->out_channels % TRIVET_MVE_LANES != 0) {
+        return ox;
+    }
+    j->g.x0 = j->rows[0] + ox * step;
+    j->g.out0 = out + (size_t)ox * p->out_channels;
+    for (; ox + 2 <= p->out_width && is_readable(j, j->g.x0 + step + past); ox += 2) {
+        j->g.x1 = j->g.x0 + step;
+        j->g.out1 = j->g.out0 + p->out_channels;
+        trivet_gemm_mve_pixels(&j->g);
+        j->g.x0 = j->g.x1 + step;
+        j->g.out0 = j->g.out1 + p->out_channels;
+    }
+    return ox;
+}
+
+/* How many pixels of the row may be read as vectors, one each. */
 static uint32_t readable_pixels(const job *j) {
     const trivet_conv_mve_s8_record *p = j->p;
-    const uint32_t step = p->stride_w * p->in_channels;
-    if (!j->is_pixel || j->copies_pixels || j->g.steps != 1 || j->x->row_bytes < TRIVET_MVE_BYTES) {
+    if (!j->is_pixel || j->copies_pixels || j->g.steps != 1 || j->rows[0] == NULL || !is_readable(j, j->rows[0])) {
         return 0;
     }
-    return trivet_minimum((j->x->row_bytes - TRIVET_MVE_BYTES) / step + 1, p->out_width);
+    const size_t readable = (size_t)(j->last_vector - j->rows[0]) / (p->stride_w * p->in_channels) + 1;
+    return readable < p->out_width ? (uint32_t)readable : p->out_width;
 }
 
 trivet_status trivet_conv_mve_s8_run(const trivet_call *call, uint32_t row, uint32_t rows) {
-    int8_t stack[STACK_BYTES];
+    int8_t stack[STACK_BYTES + TRIVET_MVE_BYTES];
     job j;
     set_up(&j, call, stack);
-    const uint32_t readable = readable_pixels(&j);
     for (uint32_t end = row + rows; row < end; row++) {
         int8_t *out = (int8_t *)trivet_row(j.y, row);
-        uint32_t ox = 0;
         place_rows(&j, row);
-        if (readable > 0 && j.rows[0] != NULL) {
-            run_columns(&j, j.rows[0], out, readable);
-            ox = readable;
+        uint32_t ox = readable_pixels(&j);
+        if (ox > 0) {
+            run_columns(&j, j.rows[0], out, ox);
         }
         for (; ox < j.p->out_width; ox++) {
+            if (j.waiting == 0) {
+                ox = run_pairs(&j, ox, out);
+                if (ox == j.p->out_width) {
+                    break;
+                }
+            }
             add_pixel(&j, window(&j, ox), out + (size_t)ox * j.p->out_channels);
         }
     }
@@ -190,7 +257,7 @@ trivet_status trivet_conv_mve_s8_check(const trivet_check *check) {
     TRIVET_REQUIRE(trivet_product(trivet_product(p->kernel_w, p->in_channels), p->kernel_h) <= TRIVET_MAX_POSITION / 16);
     TRIVET_REQUIRE(p->in_zero >= -128 && p->in_zero <= 127);
     const uint32_t window_bytes = window_steps(p) * TRIVET_MVE_BYTES;
-    TRIVET_REQUIRE(2 * window_bytes <= STACK_BYTES || check->scratch_bytes >= 2 * window_bytes);
+    TRIVET_REQUIRE(2 * window_bytes <= STACK_BYTES || check->scratch_bytes >= 2 * window_bytes + TRIVET_MVE_BYTES);
     const uint32_t channels = (p->out_channels + TRIVET_MVE_LANES - 1) / TRIVET_MVE_LANES * TRIVET_MVE_LANES;
     const trivet_mve_rescale rescale = {p->out_zero, p->lo, p->hi, p->is_signed};
     TRIVET_REQUIRE(p->weights.bytes == trivet_product(channels, window_bytes));

@@ -1,5 +1,6 @@
 /* The portable inner loops of the int8 kernels, and the choice between the sets. */
 #include "core_s8.h"
+#include "mve.h"
 
 #include <string.h>
 
@@ -289,12 +290,33 @@ static void depthwise(const trivet_depthwise_s8 *g, const int8_t *const *taps, u
     }
 }
 
+#ifdef TRIVET_MVE
+
+__attribute__((naked, noinline)) static void linear(const trivet_linear_s8 *g __attribute__((unused)),
+                                                    const int8_t *a __attribute__((unused)),
+                                                    const int8_t *b __attribute__((unused)),
+                                                    int8_t *out __attribute__((unused)),
+                                                    uint32_t count __attribute__((unused))) {
+    __asm__ volatile(
+        " push {r4-r7, lr}\n vpush {d8-d11}\n ldrd r4, r5, [r0]\n ldr r6, [r0, #8]\n vdup.32 q3, r6\n"
+        " ldr r6, [r0, #12]\n vdup.32 q4, r6\n ldr r6, [r0, #16]\n vdup.32 q5, r6\n ldr r7, [r0, #20]\n"
+        " rsbs r7, r7, #0\n ldr r12, [sp, #52]\n wlstp.32 lr, r12, 2f\n"
+        "1: vldrb.s32 q0, [r1], #4\n vldrb.s32 q1, [r2], #4\n vmul.i32 q0, q0, r4\n vmul.i32 q1, q1, r5\n"
+        " vadd.i32 q0, q0, q3\n vadd.i32 q0, q0, q1\n vshl.s32 q0, r7\n vmax.s32 q0, q0, q4\n vmin.s32 q0, q0, q5\n"
+        " vstrb.32 q0, [r3], #4\n letp lr, 1b\n"
+        "2: vpop {d8-d11}\n pop {r4-r7, pc}\n");
+}
+
+#else
+
 static void linear(const trivet_linear_s8 *g, const int8_t *a, const int8_t *b, int8_t *out, uint32_t count) {
     const trivet_linear_s8 c = *g; /* a copy that no store can change */
     for (uint32_t i = 0; i < count; i++) {
         out[i] = (int8_t)clamp((a[i] * c.a_factor + b[i] * c.b_factor + c.constant) >> c.shift, c.lo, c.hi);
     }
 }
+
+#endif
 
 const trivet_core_s8 trivet_core_s8_portable = {"portable", 0, gemm, depthwise, linear};
 

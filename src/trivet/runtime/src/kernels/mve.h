@@ -42,7 +42,7 @@ static inline int8_t trivet_mve_stored(const trivet_mve_rescale *r, const int32_
 bool trivet_mve_rescale_is_sound(const trivet_mve_rescale *r, const uint8_t *constants, const trivet_blob *numbers,
                                  uint32_t channels);
 
-/* Copies and fills, for short runs of bytes that do not overlap. */
+/* Copies, fills and sums, for short runs of bytes that do not overlap. */
 static inline void trivet_mve_copy(int8_t *to, const int8_t *from, uint32_t bytes) {
 #ifdef TRIVET_MVE
     __asm__ volatile(" wlstp.8 lr, %2, 2f\n1: vldrb.u8 q0, [%1], #16\n vstrb.8 q0, [%0], #16\n letp lr, 1b\n2:\n"
@@ -51,6 +51,38 @@ static inline void trivet_mve_copy(int8_t *to, const int8_t *from, uint32_t byte
                      : "lr", "q0", "memory");
 #else
     memcpy(to, from, bytes);
+#endif
+}
+
+/* The same of one vector. */
+static inline void trivet_mve_copy_vector(int8_t *to, const int8_t *from) {
+#ifdef TRIVET_MVE
+    __asm__ volatile(" vldrb.u8 q0, [%1]\n vstrb.8 q0, [%0]\n" : : "r"(to), "r"(from) : "q0", "memory");
+#else
+    memcpy(to, from, TRIVET_MVE_BYTES);
+#endif
+}
+
+static inline void trivet_mve_fill_vector(int8_t *to, int32_t value) {
+#ifdef TRIVET_MVE
+    __asm__ volatile(" vdup.8 q0, %1\n vstrb.8 q0, [%0]\n" : : "r"(to), "r"(value) : "q0", "memory");
+#else
+    memset(to, value, TRIVET_MVE_BYTES);
+#endif
+}
+
+/* Adds bytes to sums. */
+static inline void trivet_mve_add(int32_t *sums, const int8_t *x, uint32_t count) {
+#ifdef TRIVET_MVE
+    __asm__ volatile(" wlstp.32 lr, %2, 2f\n1: vldrb.s32 q0, [%1], #4\n vldrw.u32 q1, [%0]\n vadd.i32 q0, q0, q1\n"
+                     " vstrw.32 q0, [%0], #16\n letp lr, 1b\n2:\n"
+                     : "+r"(sums), "+l"(x)
+                     : "r"(count)
+                     : "lr", "q0", "q1", "memory");
+#else
+    for (uint32_t i = 0; i < count; i++) {
+        sums[i] += x[i];
+    }
 #endif
 }
 

@@ -1,5 +1,6 @@
 /* Sums, means, largest and smallest of int8 along axes. */
 #include "fixedpoint.h"
+#include "mve.h"
 #include "sums.h"
 #include "trivet/kernels/reduce.h"
 
@@ -56,9 +57,7 @@ static void add_rows(const trivet_call *call, rows_of_call at, uint32_t width, u
     for (uint32_t y = at.row; y < at.row + at.rows; y++) {
         const int8_t *x = (const int8_t *)trivet_row(&call->inputs[0], y) + first;
         for (uint32_t column = 0; column < width; column++, x += channels) {
-            for (uint32_t c = 0; c < count; c++) {
-                sums[c] += x[c];
-            }
+            trivet_mve_add(sums, x, count);
         }
     }
 }
