@@ -27,6 +27,7 @@ from trivet.ir.types import TensorType
 from trivet.ops.block import Block
 from trivet.ops.conv import Conv2D, ConvTranspose2D, DepthwiseConv2D
 from trivet.ops.elementwise import Div, Mul, SquaredDifference
+from trivet.ops.matmul import Dense
 from trivet.ops.reduce import Mean
 from trivet.ops.softmax import Softmax
 
@@ -65,6 +66,9 @@ RARE: tuple[tuple[Op, tuple[TensorType, ...]], ...] = (
     (SquaredDifference(out=S8.quant, numerics=Numerics.TFLM), (S8, S8)),
     (Mul(out=S8.quant, numerics=Numerics.TFLM), (S8, S8)),
     (ConvTranspose2D(stride=(2, 2)), (TensorType(F32, (1, 3, 3, 2)), TensorType(F32, (2, 2, 2, 2)))),
+    (_POINTWISE, (X8, TensorType(I8, (8, 1, 1, 4), W8))),
+    (_DEPTHWISE, (TensorType(I8, (1, 3, 3, 16), S8.quant), TensorType(I8, (3, 3, 16), W8))),
+    (Dense(out=S8.quant, numerics=Numerics.TFLM), (TensorType(I8, (1, 20), S8.quant), TensorType(I8, (5, 20), W8))),
     (BLOCK, (X8, TensorType(I8, (8, 1, 1, 4), W8), TensorType(I8, (3, 3, 8), W8), TensorType(I8, (4, 1, 1, 8), W8))),
 )
 """Operators and operands whose kernels random instances seldom reach."""
@@ -114,10 +118,11 @@ def kernel_plans() -> dict[str, list[bytes]]:
         collect()
     for op, types in RARE:
         zeros = tuple(np.zeros(type_.shape, type_.dtype.numpy) for type_ in types)
-        cases = [plan_of(case) for case in node_cases(Instance(op, types, zeros))]
-        data = next((data for data in reversed(cases) if data is not None), None)
-        assert data is not None, op
-        found.setdefault(read(data).steps[0].kernel, {})[len(data)] = data
+        for features in FEATURES:
+            cases = [plan_of(case, features) for case in node_cases(Instance(op, types, zeros))]
+            data = next((data for data in reversed(cases) if data is not None), None)
+            assert data is not None, op
+            found.setdefault(read(data).steps[0].kernel, {})[len(data)] = data
     return {kernel: [plans[min(plans)], plans[max(plans)]] for kernel, plans in found.items()}
 
 
