@@ -35,6 +35,7 @@ trivet_status trivet_signal_window_check(const trivet_check *check) {
     TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 1 && !check->accumulates);
     const trivet_tensor_info *x = &check->inputs[0], *y = &check->outputs[0];
     TRIVET_REQUIRE(x->dtype == TRIVET_I16 && y->dtype == TRIVET_I16 && trivet_same_shape(x, y) && x->rank >= 1);
+    TRIVET_REQUIRE(check->images == (x->rank == 4 ? x->shape[0] : 1));
     TRIVET_REQUIRE(p->window.bytes == trivet_product(2, x->shape[x->rank - 1]) && p->shift <= 31);
     return TRIVET_OK;
 }
