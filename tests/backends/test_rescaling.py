@@ -132,3 +132,14 @@ def test_both_shifts_are_needed() -> None:
         assert found is not None
         forms.add(found.form)
     assert forms == {FOLDED_8, FOLDED_12}
+
+
+@given(scale=st.floats(1e-4, 0.3), zero=st.integers(-128, 127))
+def test_the_constant_may_be_in_the_sums(scale: float, zero: int) -> None:
+    made, first = layer(scale, zero, True), all_sums()
+    found = find_rescaling(first, made, is_constant_in_sums=True)
+    assert found is not None and (found.form == EXACT or found.constant == 0)
+    if not constant_channels(first, made)[0]:
+        sums = np.arange(-SPAN, SPAN + 1)
+        result = np.clip(apply(found, sums, first), zero, 127)
+        np.testing.assert_array_equal(result, stored_function(made)(sums[:, None])[:, 0])

@@ -34,3 +34,8 @@ def test_families_hold_kernels_for_the_operators_that_are_declared() -> None:
         registered = {kernel.__module__ for kernel in KERNELS.candidates(op)}
         declared = {module for module, ops in zip(modules, FAMILIES.values(), strict=True) if op in ops}
         assert registered == declared, f"{op.name} in kernels/table.py"
+
+
+def test_ids_of_kernels_are_unique() -> None:
+    ids = [kernel.id for kernels in kernels_by_family().values() for kernel in kernels]
+    assert len(set(ids)) == len(ids)

@@ -98,7 +98,9 @@ def dense_pixels_dsp(node: Node) -> Call | None:
     return _call(node, Geometry(width, features, width, outputs), requantized)
 
 
-def rescaled_weights(node: Node, weights: np.ndarray, requantized: Requantized) -> tuple[Rescaling, np.ndarray]:
+def rescaled_weights(
+    node: Node, weights: np.ndarray, requantized: Requantized, is_constant_in_sums: bool = False
+) -> tuple[Rescaling, np.ndarray]:
     """How sums of products with weights [O, K] become stored integers, and the weights: zero where they do not matter.
 
     Raises: NoKernel where no form is proved to be right.
@@ -109,7 +111,7 @@ def rescaled_weights(node: Node, weights: np.ndarray, requantized: Requantized) 
         raise NoKernel("its weights have a zero point")
     bias = node.inputs[2].data if len(node.inputs) > 2 else None
     sums = Sums.of(weights.astype(np.int64), bias, quant.zero_point)
-    found = find_rescaling(sums, requantized)
+    found = find_rescaling(sums, requantized, is_constant_in_sums)
     if found is None:
         raise NoKernel("no form of its rescaling is proved to be right")
     return found, np.where(constant_channels(sums, requantized)[:, None], 0, weights)

@@ -111,16 +111,21 @@ def grouped_channels(count: int, group: int) -> Ints:
     return np.concatenate([np.arange(whole), again])
 
 
-def find_rescaling(sums: Sums, layer: Requantization) -> Rescaling | None:
+def find_rescaling(sums: Sums, layer: Requantization, is_constant_in_sums: bool = False) -> Rescaling | None:
     """The cheapest form that is right for every sum, None where none was found.
 
-    A channel whose result is the same for all its sums does not look at them: its weights must be taken as zero
+    `is_constant_in_sums`: the constant of a folded form is 0, and the sums begin with what makes up for it. A channel
+    whose result is the same for all its sums does not look at them: its weights must be taken as zero
     (`constant_channels`). Such channels have scales far from what the forms take.
     """
     fixed = constant_channels(sums, layer)
     open_sums, open_layer = sums.of_channels(~fixed), _Part(layer, ~fixed)
     for form in (*SHIFTS, EXACT) if open_sums.fit else ():
-        found = _exact(open_sums, open_layer) if form == EXACT else _folded(form, open_sums, open_layer)
+        found = (
+            _exact(open_sums, open_layer)
+            if form == EXACT
+            else _folded(form, open_sums, open_layer, is_constant_in_sums)
+        )
         if found is not None:
             return _with_constants(found, fixed, stored_function(layer)(sums.least), layer)
     return None
@@ -157,7 +162,8 @@ def _with_constants(found: Rescaling, fixed: npt.NDArray[np.bool_], results: Int
         spread[fixed] = constants
         return spread
 
-    bias = spread(found.bias, (results[fixed] - layer.out.zero_point) << scale)
+    is_absolute = found.form != EXACT and found.constant == 0
+    bias = spread(found.bias, (results[fixed] - (0 if is_absolute else layer.out.zero_point)) << scale)
     columns = tuple(spread(column, number) for column, number in zip(found.numbers, numbers, strict=True))
     return Rescaling(found.form, found.constant, bias, columns)
 
@@ -196,7 +202,7 @@ def thresholds(sums: Sums, layer: Requantization) -> Ints | None:
     return found
 
 
-def _folded(form: int, sums: Sums, layer: Requantization) -> Rescaling | None:
+def _folded(form: int, sums: Sums, layer: Requantization, is_constant_in_sums: bool) -> Rescaling | None:
     """One factor and one shift, where the proof succeeds for every channel."""
     assert layer.out is not None
     at, limits, zero = thresholds(sums, layer), clamp_limits(I8, layer.clamp), layer.out.zero_point
@@ -204,18 +210,21 @@ def _folded(form: int, sums: Sums, layer: Requantization) -> Rescaling | None:
         return None
     shift, count = SHIFTS[form], len(sums.bias)
     steps = np.arange(limits.lo + 1, limits.hi + 1)[:, None]
-    wanted = (2 * (steps - zero) - 1) << (shift + 31)
+    constant = 0 if is_constant_in_sums else (zero << shift) + (1 << (shift - 1))
+    wanted = (steps << (shift + 32)) - (np.int64(constant) << 32)
+    missing = (((zero << shift) + (1 << (shift - 1)) - constant) / layer.scales / 2.0**shift * 2.0**SUM_BITS).round()
+    if any((np.abs(2.0**SUM_BITS * end + missing) >= 2.0**31 - 2.0**17).any() for end in (sums.least, sums.most)):
+        return None
     factors, offsets, left = np.zeros(count, np.int64), np.zeros(count, np.int64), np.arange(count)
     for offset in _offsets(layer, limits.lo < zero):
         parts = sums.of_channels(left)
-        tried = offset[left]
+        tried = offset[left] + missing[left].astype(np.int64)
         low, high = _factor_bounds(at[:, left], parts, wanted, tried)
         right = low <= high
         factors[left[right]] = ((low + high) // 2)[right]
         offsets[left[right]] = tried[right]
         left = left[~right]
         if not left.size:
-            constant = (zero << shift) + (1 << (shift - 1))
             return Rescaling(form, constant, (sums.bias << SUM_BITS) + offsets, (factors,))
     return None
 

@@ -52,6 +52,7 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
     "conv": (conv.Conv2D, matmul.Dense),
     "dense_rows": (dense_rows.DenseToRows, dense_rows.DenseOfRows),
     "depthwise_mve": (conv.DepthwiseConv2D,),
+    "depthwise_dsp": (conv.DepthwiseConv2D,),
     "depthwise": (conv.DepthwiseConv2D,),
     "conv_transpose": (conv.ConvTranspose2D,),
     "reduce": (*_REDUCTIONS, pool.AveragePool2D),
@@ -106,6 +107,7 @@ REQUIRES: Mapping[str, frozenset[str]] = {
     "conv_mve": frozenset({"mve"}),
     "conv_dsp": frozenset({"dsp"}),
     "depthwise_mve": frozenset({"mve"}),
+    "depthwise_dsp": frozenset({"dsp"}),
 }
 """Features of the target (`features` of its file) that every kernel of a family requires."""
 

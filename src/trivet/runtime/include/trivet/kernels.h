@@ -11,6 +11,7 @@
 #include "trivet/kernels/conv.h"
 #include "trivet/kernels/dense_rows.h"
 #include "trivet/kernels/depthwise_mve.h"
+#include "trivet/kernels/depthwise_dsp.h"
 #include "trivet/kernels/depthwise.h"
 #include "trivet/kernels/conv_transpose.h"
 #include "trivet/kernels/reduce.h"
@@ -48,6 +49,7 @@
     TRIVET_KERNELS_CONV(X) \
     TRIVET_KERNELS_DENSE_ROWS(X) \
     TRIVET_KERNELS_DEPTHWISE_MVE(X) \
+    TRIVET_KERNELS_DEPTHWISE_DSP(X) \
     TRIVET_KERNELS_DEPTHWISE(X) \
     TRIVET_KERNELS_CONV_TRANSPOSE(X) \
     TRIVET_KERNELS_REDUCE(X) \
@@ -75,5 +77,5 @@
     TRIVET_KERNELS_SIGNAL(X) \
     TRIVET_KERNELS_FILTER_BANK(X) \
 
-#define TRIVET_KERNEL_COUNT 243
+#define TRIVET_KERNEL_COUNT 251
 #endif
