@@ -52,13 +52,13 @@ def build(machine: Machine, network: Network, toolchain: Toolchain, options: Bui
     for name, data in network.files.items():
         (folder / name).write_bytes(data)
     start = "device_arm.c" if machine.core.family == "arm" else "device_riscv.c"
-    for name in (start, "device_main.c", "device_semihosting.c", "device.h"):
+    for name in {start, network.main, "device_semihosting.c", "device.h"} - set(network.files):
         shutil.copyfile(DATA / name, folder / name)
     marks = 2 * (len(PHASES) + len(network.layers))
     flags = [*_FLAGS, *_alignment_flags(machine, options), *options.cflags]
     include = [f"-I{path}" for path in network.include] + _library_headers(toolchain)
     own = [f'-DDEVICE_MARKS="{marks}"', *network.defines, "-I."]
-    names = [*network.files, start, "device_main.c", "device_semihosting.c"]
+    names = sorted({*network.files, start, network.main, "device_semihosting.c"})
     written = [name for name in names if name.endswith((".c", ".S"))]
     if not toolchain.has_libc or options.strict_alignment:  # copies of newlib's are not aligned
         shutil.copyfile(DATA / "freestanding.c", folder / "freestanding.c")

@@ -60,8 +60,8 @@ class Layer:
 class Network:
     """Files to be written beside the program, sources to be compiled as they are, and what to expect of the network.
 
-    `layers` are those that can be told apart when it runs. `constant_bytes` of the section `.weights` are weights and
-    tables, the others describe the network.
+    `layers` are those that can be told apart when it runs, `main` names the main program. `constant_bytes` of the
+    section `.weights` are weights and tables, the others describe the network.
     """
 
     kind: str
@@ -74,6 +74,7 @@ class Network:
     memories: Sequence[NetworkMemory]
     layers: Sequence[Layer]
     constant_bytes: int
+    main: str = "device_main.c"
 
 
 def plan_network(data: bytes) -> Network:
@@ -86,10 +87,10 @@ def plan_network(data: bytes) -> Network:
     inputs = [NetworkPort(model_port(port), port.by_rows) for port in plan.inputs]
     outputs = [NetworkPort(model_port(port), port.by_rows) for port in plan.outputs]
     memories = [NetworkMemory(region.name, region.size_bytes) for region in plan.regions]
-    own = "".join(_owned(index, memory.size_bytes) for index, memory in enumerate(memories))
+    own = "".join(owned(index, memory.size_bytes) for index, memory in enumerate(memories))
     files = {
         "device_network.h": _plan_header(data, plan),
-        "device_network.c": _description(inputs, outputs, len(memories), len(plan.steps)) + own,
+        "device_network.c": description(inputs, outputs, len(memories), len(plan.steps)) + own,
         "kernel_table.c": kernel_table(kernels),
         "device_weights.S": _PLAN_DATA,
         "device_plan.c": (DATA / "device_plan.c").read_text(encoding="utf-8"),
@@ -149,7 +150,7 @@ device_plan:
 """
 
 
-def _description(inputs: Sequence[NetworkPort], outputs: Sequence[NetworkPort], memories: int, layers: int) -> str:
+def description(inputs: Sequence[NetworkPort], outputs: Sequence[NetworkPort], memories: int, layers: int) -> str:
     """What the main program knows of the network."""
     lines = ['#include "device.h"', ""]
     for kind, ports in (("input", inputs), ("output", outputs)):
@@ -165,7 +166,7 @@ def _description(inputs: Sequence[NetworkPort], outputs: Sequence[NetworkPort], 
     return "\n".join(lines) + "\n"
 
 
-def _owned(index: int, size_bytes: int) -> str:
+def owned(index: int, size_bytes: int) -> str:
     """A memory that the program has for the network."""
     section = f'__attribute__((aligned(16), used, section("{memory_section(index)}")))'
     return f"extern uint8_t device_memory_{index}[];\n{section} uint8_t device_memory_{index}[{max(size_bytes, 1)}];\n"
@@ -205,9 +206,9 @@ def _module(folder: Path) -> Network:
     layers = [Layer(layer["name"], layer["kernel"]) for layer in record["layers"]] if has_callback else []
     owned = record["memory"] == "caller"
     files = {f.name: f.read_bytes() for name in ("src", "include") for f in (folder / name).glob("*.[chSb]*")}
-    own = "".join(_owned(i, region["bytes"]) for i, region in enumerate(regions)) if owned else ""
-    description = _description(ports["inputs"], ports["outputs"], len(regions), len(layers))
-    files["device_network.c"] = (description + own).encode()
+    own = "".join(owned(i, region["bytes"]) for i, region in enumerate(regions)) if owned else ""
+    described = description(ports["inputs"], ports["outputs"], len(regions), len(layers))
+    files["device_network.c"] = (described + own).encode()
     files["device_module.c"] = module_functions(prefix, len(regions), owned, has_callback, ports).encode()
     macros = [
         f'-D{prefix.upper()}_{region["name"].upper()}_SECTION=__attribute__((section("{memory_section(index)}")))'
