@@ -19,7 +19,13 @@ from trivet.driver import Settings
 from trivet.exporting import ModuleRequest, compile_module
 
 DIRECTORIES = (Path(__file__).resolve().parents[2] / "shared", Path(__file__).resolve().parents[1] / "examples")
-NETWORKS = ("tiny__kws_ref_model.tflite", "tiny__ad01_int8.tflite", "tiny__vww_96_int8.tflite", "digits_int8.tflite")
+NETWORKS = (
+    "tiny__kws_ref_model.tflite",
+    "tiny__ad01_int8.tflite",
+    "tflite-micro__hello_world_int8.tflite",
+    "tiny__vww_96_int8.tflite",
+    "digits_int8.tflite",
+)
 MACHINE = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16", "-std=c99", "-Os"]
 LINK = ["-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections", "--specs=nosys.specs", "--specs=nano.specs"]
 MAIN = """

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kernel_runs import check_node, node_of
 from product_cases import CONTRACTS, Layers
 
+from trivet.backends.plan.kernels.table import KERNELS
 from trivet.core.bounds import UNBOUNDED, Bounds
 from trivet.core.numerics import Numerics
 from trivet.ops.conv import Conv2D
@@ -96,6 +97,7 @@ DENSE = {
     "rank 4": ((2, 3, 4, 12), 9),
     "rank 1": ((17,), 5),
     "long": ((1, 2500), 3),
+    "long, and no whole words": ((1, 2501), 3),
     "longer than the host's patch": ((2, 20001), 2),
 }
 
@@ -109,6 +111,17 @@ def test_dense_s8(core: ctypes.CDLL, name: str, numerics: Numerics) -> None:
     out = layers.out(shape[-1])
     w = layers.weights((outputs, shape[-1]), None if numerics is Numerics.LITERT_U8 else 0)
     check_node(core, node_of(Dense(layers.clamp(out), out, numerics), x_type, w, layers.bias(outputs)), [x])
+
+
+@pytest.mark.parametrize(("name", "kernel"), [("vector", "dense_s8"), ("short", "dense_s8"), ("rank 3", "conv_s8")])
+def test_one_vector_has_a_small_kernel(name: str, kernel: str) -> None:
+    shape, outputs = DENSE[name]
+    layers = Layers(0)
+    _, x_type = layers.activation(shape)
+    call = KERNELS.select(
+        node_of(Dense(out=layers.out(8), numerics=Numerics.TFLM), x_type, layers.weights((outputs, shape[-1])))
+    )
+    assert call is not None and call.kernel.name == kernel
 
 
 @pytest.mark.parametrize("name", CONVOLUTIONS)

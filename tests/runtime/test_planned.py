@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 
 from int8_networks import SEEDS, Builder, expected, random_graph, random_inputs
@@ -82,6 +83,17 @@ def test_a_pointwise_convolution_writes_over_its_operand(library: ctypes.CDLL) -
     check(library, graph, made, selection)
 
 
+@pytest.mark.parametrize("features", [16, 37])
+def test_a_dense_layer_writes_over_its_operand(library: ctypes.CDLL, features: int) -> None:
+    b = Builder()
+    x = b.dense(b.input(1, 9), features)
+    y = b.dense(x, features)
+    graph, selection = b.finish(b.dense(y, 3)), Selection()
+    made = plan(graph, None, None, selection, PlanOptions(Objective.MEMORY))
+    assert made.view(x) == made.view(y)
+    check(library, graph, made, selection)
+
+
 def test_rows_that_are_read_as_one_vector(library: ctypes.CDLL) -> None:
     """The rows of a reshaped operand are not those that its maker counts."""
     b = Builder()
@@ -95,7 +107,7 @@ def test_split_dense_layers(library: ctypes.CDLL) -> None:
     b = Builder()
     x = b.conv(b.input(1, 16, 8, 4), 16)
     hidden = b.clamp(b.dense(b.reshape(x, 1, 16 * 8 * 16), 768))
-    graph, selection = b.finish(b.dense(b.clamp(b.dense(hidden, 1024)), 10)), Selection()
+    graph, selection = b.finish(b.dense(b.clamp(b.dense(hidden, 3072)), 10)), Selection()
     made = plan(graph, None, None, selection, PlanOptions(Objective.MEMORY))
     names = [step.node.op.name for step in made.steps()]
     assert {"dense_to_rows", "dense_of_rows"} <= set(names)

@@ -72,7 +72,22 @@ CONV_F32 = CKernel(
         ),
     ),
 )
-FAMILY = (CONV_S8, CONV_F32)
+DENSE_S8 = CKernel(
+    7,
+    "dense_s8",
+    Record(
+        "dense_s8",
+        (
+            Field("weights", BLOB, "i8, packed: [ceil(O/16)][ceil(K/4)][lanes][4] (core_s8.h)"),
+            *REQUANT_BLOBS,
+            Field("in_features", U32),
+            Field("out_features", U32),
+            Field("weight_zero", I32, "zero point of the weights"),
+            *REQUANT_FIELDS,
+        ),
+    ),
+)
+FAMILY = (CONV_S8, CONV_F32, DENSE_S8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +229,34 @@ def conv2d(node: Node) -> Call | None:
         raise no_such_types(node)
     requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics)
     return conv_s8_call(node, geometry, weights, requantized)
+
+
+@KERNELS.kernel(Dense)
+def dense_vector(node: Node) -> Call | None:
+    """A small kernel without windows."""
+    op, x = node.op, node.inputs[0].type
+    assert isinstance(op, Dense)
+    if not is_s8(node):
+        return None
+    weights = constant_weights(node).astype(np.int64)
+    outputs, features = weights.shape
+    if math.prod(x.shape[:-1]) != 1:
+        raise NoKernel("takes one vector")
+    if features % STEP != 0 and features > PATCH_BYTES:
+        raise NoKernel(f"takes more than {PATCH_BYTES} features only where they are whole words")
+    assert x.quant is not None
+    as_double = op.numerics is Numerics.LITERT or op.numerics is Numerics.LITERT_U8
+    requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics, as_double)
+    zero = weight_zero(node)
+    bias = node.inputs[2].data if len(node.inputs) > 2 else None
+    params = requantized.params() | {
+        "weights": pack_weights(weights, 1, zero),
+        "bias": folded_bias(bias, weights, x.quant.zero_point, zero),
+        "in_features": features,
+        "out_features": outputs,
+        "weight_zero": zero,
+    }
+    return Call(DENSE_S8, node.inputs[:1], params, overwrites=features == outputs and features <= PATCH_BYTES)
 
 
 @KERNELS.kernel(Dense)

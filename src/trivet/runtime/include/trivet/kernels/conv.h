@@ -53,9 +53,26 @@ typedef struct trivet_conv_f32_record {
 } trivet_conv_f32_record;
 typedef char trivet_conv_f32_record_is_packed[sizeof(trivet_conv_f32_record) == 60 ? 1 : -1];
 
+typedef struct trivet_dense_s8_record {
+    trivet_blob weights; /* i8, packed: [ceil(O/16)][ceil(K/4)][lanes][4] (core_s8.h) */
+    trivet_blob bias; /* i32, one for each output channel: the bias, with the operand's zero point folded in */
+    trivet_blob multipliers; /* one for each output channel: i32 Q0.31 mantissas, or f64 scales */
+    trivet_blob shifts; /* i8, one for each output channel: with Q0.31 mantissas; positive means left */
+    uint32_t in_features;
+    uint32_t out_features;
+    int32_t weight_zero; /* zero point of the weights */
+    uint32_t rounding; /* 0: Q0.31; 1: f64, half away from zero; 2: f64, half to even */
+    uint32_t shift_range; /* 0: all shifts lie in -31..-1; 1: in -31..30 */
+    int32_t out_zero; /* zero point of the result */
+    int32_t lo; /* least stored result */
+    int32_t hi; /* largest stored result */
+} trivet_dense_s8_record;
+typedef char trivet_dense_s8_record_is_packed[sizeof(trivet_dense_s8_record) == 64 ? 1 : -1];
+
 /* X(id, name, parameter record, by rows, bit i: word i of the record starts a blob) */
 #define TRIVET_KERNELS_CONV(X) \
     X(20, conv_s8, trivet_conv_s8_record, 1u, 0x55u) \
     X(22, conv_f32, trivet_conv_f32_record, 1u, 0x5u) \
+    X(7, dense_s8, trivet_dense_s8_record, 1u, 0x55u) \
 
 #endif
