@@ -23,6 +23,7 @@ from trivet.frontends.onnx.ops import (
     recurrent,
     reduce,
     resize,
+    sampling,
     shapes,
     trees,
 )
@@ -47,6 +48,7 @@ _FAMILIES = (
     recurrent,
     reduce,
     resize,
+    sampling,
     shapes,
     trees,
 )
