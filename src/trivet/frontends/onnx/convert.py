@@ -24,7 +24,7 @@ from trivet.ir.graph import Graph, Node, Port, Value, unlink_all
 from trivet.ir.op import Array
 from trivet.ir.types import Shape, TensorType
 
-OLDEST_OPSET = 6
+OLDEST_OPSET = 1
 """Before it, casts and shapes were stated in other ways."""
 
 Scope = dict[str, Value | None]

@@ -9,12 +9,20 @@ from trivet.frontends.onnx.model import ForeignNode
 _DATA_SIZED = ("the size of its result depends on the data", "stop the model before it and do this step outside")
 _SEQUENCE = ("sequences and optionals have no fixed storage", "export with tensors as inputs and outputs")
 
+_RANDOM = ("its result is random", "feed the numbers as an input")
+
 _REASONS: dict[str, tuple[str, str]] = {
     "NonMaxSuppression": _DATA_SIZED,
     "Unique": _DATA_SIZED,
     "Compress": _DATA_SIZED,
-    "RandomNormal": ("its result is random", "feed the numbers as an input"),
-    "RandomUniform": ("its result is random", "feed the numbers as an input"),
+    "RandomNormal": _RANDOM,
+    "RandomNormalLike": _RANDOM,
+    "RandomUniform": _RANDOM,
+    "RandomUniformLike": _RANDOM,
+    "Bernoulli": _RANDOM,
+    "ImageDecoder": ("it decodes a compressed image", "give the network pixels"),
+    "TfIdfVectorizer": ("it counts words", "count them in the application"),
+    "FlexAttention": ("it is a preview, whose meaning may still change", "export with Attention"),
     "Multinomial": ("its result is random", "stop the model before it and sample outside"),
 }
 

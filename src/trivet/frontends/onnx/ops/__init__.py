@@ -8,6 +8,7 @@ from trivet.frontends.onnx.ops import (
     attention,
     control,
     conv,
+    cropping,
     dynamic,
     dynamic_recurrent,
     einsum,
@@ -24,7 +25,9 @@ from trivet.frontends.onnx.ops import (
     reduce,
     resize,
     sampling,
+    sequence,
     shapes,
+    spectral,
     trees,
 )
 
@@ -33,6 +36,7 @@ _FAMILIES = (
     attention,
     control,
     conv,
+    cropping,
     dynamic,
     dynamic_recurrent,
     einsum,
@@ -49,7 +53,9 @@ _FAMILIES = (
     reduce,
     resize,
     sampling,
+    sequence,
     shapes,
+    spectral,
     trees,
 )
 

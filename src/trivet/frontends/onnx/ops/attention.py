@@ -98,6 +98,7 @@ def _mask(ctx: Context, mask: Value, keys: int) -> Value:
     """The mask as numbers; keys that it does not reach are hidden."""
     if mask.type.dtype is BOOL:
         mask = ctx.emit(Where(), mask, ctx.constant(0.0), ctx.constant(-np.inf))
+    mask = cast_to(ctx, mask, F32)
     missing = keys - mask.type.shape[-1]
     if missing <= 0:
         return mask

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from trivet.frontends.onnx.context import Context, Converters
 from trivet.frontends.onnx.layout import from_image, image, two
-from trivet.frontends.onnx.ops.volume import convolution3d
+from trivet.frontends.onnx.ops.movement import joined, sliced
+from trivet.frontends.onnx.ops.volume import Transposed, convolution3d, transposed_convolution3d
 from trivet.frontends.onnx.windows import Pads, explicit_pads, pads2d, window
 from trivet.ir.graph import Value
 from trivet.ops.conv import Conv2D, ConvTranspose2D, DepthwiseConv2D
 
 ONNX = Converters()
+
+MAX_IMAGES = 64
+"""A batch with computed weights is written out; more would make too long a plan."""
 
 
 @ONNX("Conv")
@@ -28,12 +32,14 @@ def convolution(ctx: Context, x: Value, w: Value, bias: Value | None) -> Value:
         ctx.invalid(f"{groups} groups of {w.type.shape[1]} channels do not suit the operand {x.type}")
     if rank == 5:
         return convolution3d(ctx, x, w, bias)
+    if 1 < x.type.shape[0] <= MAX_IMAGES and ctx.constant_data(w) is None:
+        return joined(ctx, [convolution(ctx, one, w, bias) for one in _images(ctx, x)], 0)
     shape = window(ctx, x.type.shape[2:], _kernel(ctx, w))
     storage = image(ctx, x)
     bias_operands = () if bias is None else (bias,)
     stride, dilation, pads = two(shape.stride, 1), two(shape.dilation, 1), pads2d(shape.pads)
     w = _rank4(ctx, w)
-    if groups == channels and w.type.shape[1] == 1 and groups > 1:
+    if groups == channels and w.type.shape[1] == 1 and groups > 1 and ctx.constant_data(w) is not None:
         weights = _without_axis(ctx, ctx.stored_as(w, (1, 2, 3, 0)))
         y = ctx.emit(DepthwiseConv2D(stride, dilation, pads), storage, weights, *bias_operands)
     else:
@@ -42,17 +48,31 @@ def convolution(ctx: Context, x: Value, w: Value, bias: Value | None) -> Value:
     return from_image(ctx, y, rank)
 
 
+def _images(ctx: Context, x: Value) -> list[Value]:
+    """One by one: a kernel whose weights are an operand takes one image."""
+    return [sliced(ctx, x, 0, index, 1) for index in range(x.type.shape[0])]
+
+
 @ONNX("ConvTranspose")
 def conv_transpose(ctx: Context) -> Value:
     """x: [N, C, ...], w: [C, O/group, ...], bias: [O] (optional) -> [N, O, ...]."""
-    x, w, groups = ctx.operand(0), ctx.operand(1), ctx.attr_int("group", 1)
-    check_operands(ctx, x, w, groups)
+    x, w = ctx.operand(0), ctx.operand(1)
+    if x.type.rank in (3, 4) and 1 < x.type.shape[0] <= MAX_IMAGES and ctx.constant_data(w) is None:
+        return joined(ctx, [_transposed(ctx, one, w) for one in _images(ctx, x)], 0)
+    return _transposed(ctx, x, w)
+
+
+def _transposed(ctx: Context, x: Value, w: Value) -> Value:
+    groups = ctx.attr_int("group", 1)
+    check_operands(ctx, x, w, groups, highest=5)
     channels, per_group = w.type.shape[:2]
     if channels != x.type.shape[1] or channels % groups:
         ctx.invalid(f"{groups} groups do not suit weights {w.type} and the operand {x.type}")
     pads, extra = _transposed_pads(ctx, x.type.shape[2:], _kernel(ctx, w))
     ones = (1,) * (x.type.rank - 2)
     stride, dilation = ctx.attr_ints("strides", ones), ctx.attr_ints("dilations", ones)
+    if x.type.rank == 5:
+        return transposed_convolution3d(ctx, x, w, ctx.optional(2), Transposed(stride, dilation, pads, extra, groups))
     weights = _transposed_weights(ctx, _rank4(ctx, w), groups, per_group)
     operands = [image(ctx, x), weights]
     if (bias := ctx.optional(2)) is not None:

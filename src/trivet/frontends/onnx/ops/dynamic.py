@@ -9,8 +9,9 @@ import numpy as np
 from trivet.core.dtype import F32, I8, I32, U8
 from trivet.frontends.onnx.context import MICROSOFT, Context, Converters
 from trivet.frontends.onnx.layout import from_image, image, two
-from trivet.frontends.onnx.ops.conv import check_operands
+from trivet.frontends.onnx.ops.conv import check_operands, convolution
 from trivet.frontends.onnx.ops.elementwise import cast_to
+from trivet.frontends.onnx.ops.quantize import is_known
 from trivet.frontends.onnx.windows import pads2d, window
 from trivet.ir.graph import Value
 from trivet.ir.op import Array
@@ -55,6 +56,8 @@ def conv_integer(ctx: Context) -> Value:
     x, w, groups = ctx.plain(0), ctx.operand(1), ctx.attr_int("group", 1)
     check_operands(ctx, x, w, groups)
     shape = window(ctx, x.type.shape[2:], w.type.shape[2:])
+    if not (is_known(ctx, 1) and is_known(ctx, 3)):
+        return _computed_convolution(ctx, x, w)
     weights, zeros = stored_weights(ctx, 1, 3, channels=0)
     filters = weights.transpose(0, *range(2, weights.ndim), 1)
     if weights.ndim == 3:
@@ -62,6 +65,23 @@ def conv_integer(ctx: Context) -> Value:
     op = IntegerConv2D(two(shape.stride, 1), two(shape.dilation, 1), pads2d(shape.pads), groups)
     y = ctx.emit(op, image(ctx, x), ctx.constant(filters, I8), _zero(ctx, ctx.optional(2)), *zeros)
     return from_image(ctx, y, x.type.rank)
+
+
+def _computed_convolution(ctx: Context, x: Value, w: Value) -> Value:
+    """The same with computed weights: in float32, which holds every sum of so few products.
+
+    Raises: Unsupported, for more products.
+    """
+    terms = math.prod(w.type.shape[1:])
+    if terms * 255 * 255 >= 1 << 24:
+        ctx.refuse(f"sums of {terms} products with computed weights", hint="make the weights constants")
+    real = [cast_to(ctx, value, F32) for value in (x, w)]
+    for index, (operand, shape) in enumerate(((2, ()), (3, (-1, *(1 for _ in w.type.shape[1:]))))):
+        if (zero := ctx.optional(operand)) is not None:
+            size = zero.type.elements
+            place = () if size == 1 else tuple(size if n < 0 else n for n in shape)
+            real[index] = ctx.emit(Sub(), real[index], cast_to(ctx, ctx.reshape(zero, place), F32))
+    return cast_to(ctx, convolution(ctx, real[0], real[1], None), I32)
 
 
 @ONNX("MatMulIntegerToFloat", domain=MICROSOFT)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from trivet.core.dtype import F32
+from trivet.core.dtype import F32, I32
 from trivet.frontends.onnx.context import MICROSOFT, Context, Converters
+from trivet.frontends.onnx.ops.movement import joined, sliced
 from trivet.ir.graph import Value
 from trivet.ops.elementwise import Add, Mul
-from trivet.ops.matmul import BatchMatMul, Dense
+from trivet.ops.matmul import BatchMatMul, Dense, MatMul
+from trivet.ops.movement import Expand
 
 ONNX = Converters()
+
+MAX_MATRICES = 64
+"""Products of integer matrices are written out; more would make too long a plan."""
 
 
 @ONNX("MatMul")
@@ -28,9 +35,29 @@ def product(ctx: Context, a: Value, b: Value) -> Value:
         a = ctx.reshape(a, (1, *a.type.shape))
     if column:
         b = ctx.reshape(b, (*b.type.shape, 1))
-    y = ctx.emit(BatchMatMul(), a, b)
+    y = _exact(ctx, a, b) if a.type.dtype is I32 and a.type.quant is None else ctx.emit(BatchMatMul(), a, b)
     shape = y.type.shape
     return ctx.reshape(y, (*shape[:-2], *shape[-2:-1][row:], *shape[-1:][column:]))
+
+
+def _exact(ctx: Context, a: Value, b: Value) -> Value:
+    """Integers [..., M, K] and [..., K, N]: one product for each matrix."""
+    first = np.broadcast_shapes(a.type.shape[:-2], b.type.shape[:-2])
+    count = math.prod(first)
+    if not 1 <= count <= MAX_MATRICES:
+        ctx.refuse(f"{count} products of integer matrices", hint=f"1 to {MAX_MATRICES} are taken; use float32")
+    wide = []
+    for x in (a, b):
+        shape = (*first, *x.type.shape[-2:])
+        x = x if x.type.shape == shape else ctx.emit(Expand(shape), x)
+        wide.append(ctx.reshape(x, (count, *shape[-2:])))
+    parts = []
+    for index in range(count):
+        pair = [ctx.reshape(sliced(ctx, x, 0, index, 1), x.type.shape[1:]) for x in wide]
+        y = ctx.emit(MatMul(), *pair)
+        parts.append(ctx.reshape(y, (1, *y.type.shape)))
+    y = joined(ctx, parts, 0)
+    return ctx.reshape(y, (*first, *y.type.shape[1:]))
 
 
 @ONNX("FusedMatMul", domain=MICROSOFT)

@@ -12,6 +12,7 @@ from trivet.frontends.onnx.context import Context, Converters
 from trivet.frontends.onnx.layout import from_image, image
 from trivet.ir.graph import Value
 from trivet.ir.op import TypeMismatch, broadcast_shapes
+from trivet.ops.elementwise import Where
 from trivet.ops.movement import (
     Concat,
     DepthToSpace,
@@ -50,7 +51,7 @@ def dropout(ctx: Context) -> tuple[Value, ...]:
 def reshape(ctx: Context) -> Value:
     """0 keeps the operand's extent (unless `allowzero`), one -1 takes what is left."""
     x = ctx.operand(0)
-    wanted = list(ctx.known_ints(1, "the shape"))
+    wanted = list(ctx.known_ints(1, "the shape") if ctx.opset >= 5 else ctx.attr_ints("shape"))
     if not ctx.attr_flag("allowzero"):
         for axis, size in enumerate(wanted):
             if size == 0:
@@ -192,7 +193,7 @@ def pad(ctx: Context) -> Value:
     mode = ctx.attr_text("mode", "constant")
     if ctx.opset >= 11:
         amounts = ctx.known_ints(1, "the pads")
-        value = ctx.known_scalar(2, "the value") if ctx.has(2) else 0.0
+        value = _pad_value(ctx)
         axes = listed_axes(ctx, x.type.rank, operand=3)
     else:
         amounts, value, axes = ctx.attr_ints("pads"), ctx.attr_float("value", 0.0), None
@@ -202,7 +203,17 @@ def pad(ctx: Context) -> Value:
     before, after = [0] * x.type.rank, [0] * x.type.rank
     for index, axis in enumerate(axes):
         before[axis], after[axis] = amounts[index], amounts[len(axes) + index]
-    return _padded(ctx, x, before, after, value, mode)
+    if isinstance(value, float):
+        return _padded(ctx, x, before, after, value, mode)
+    inside = _padded(ctx, ctx.constant(np.ones(x.type.shape, np.bool_), BOOL), before, after, 0.0, mode)
+    return ctx.emit(Where(), inside, _padded(ctx, x, before, after, 0.0, mode), ctx.reshape(value, ()))
+
+
+def _pad_value(ctx: Context) -> float | Value:
+    """What is put around, or the value that holds it when the network runs."""
+    if not ctx.has(2) or ctx.constant_data(ctx.operand(2)) is not None:
+        return ctx.known_scalar(2, "the value") if ctx.has(2) else 0.0
+    return ctx.operand(2)
 
 
 def _padded(ctx: Context, x: Value, before: list[int], after: list[int], value: float, mode: str) -> Value:
@@ -294,14 +305,3 @@ def space_to_depth(ctx: Context) -> Value:
         split = ctx.reshape(y, (n, h, w, block * block, x.type.shape[1]))
         y = ctx.reshape(ctx.transpose(split, (0, 1, 2, 4, 3)), y.type.shape)
     return from_image(ctx, y, 4)
-
-
-@ONNX("ReverseSequence")
-def reverse_sequence(ctx: Context) -> Value:
-    """All sequences must have the full length: then it is a slice with step -1."""
-    x = ctx.operand(0)
-    time = ctx.axis(ctx.attr_int("time_axis", 0), x.type.rank)
-    size = x.type.shape[time]
-    if set(ctx.known_ints(1, "the lengths")) != {size}:
-        ctx.refuse("sequences of several lengths", hint="reverse the whole axis, with Slice and step -1")
-    return sliced(ctx, x, time, size - 1, size, -1)

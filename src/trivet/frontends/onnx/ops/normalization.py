@@ -24,6 +24,8 @@ def batch_norm(ctx: Context) -> Value:
     if not ctx.attr_flag("spatial", True):
         ctx.refuse("statistics per pixel (spatial=0)", hint="write it as Mul and Add")
     x = ctx.operand(0)
+    if any(ctx.constant_data(ctx.operand(i)) is None for i in range(1, 5)):
+        return _computed_batch_norm(ctx, x)
     names = ("the scale", "the bias", "the mean", "the variance")
     scale, bias, mean, variance = (ctx.known(i + 1, name).astype(np.float64) for i, name in enumerate(names))
     channels = (x.type.shape[1],) if x.type.rank > 1 else (1,)
@@ -34,6 +36,16 @@ def batch_norm(ctx: Context) -> Value:
         offset = bias - mean * factor
     last = channels_last(ctx, x) if x.type.rank > 1 else x
     y = ctx.emit(Add(), ctx.emit(Mul(), last, ctx.constant(factor)), ctx.constant(offset))
+    return channels_first(ctx, y) if x.type.rank > 1 else y
+
+
+def _computed_batch_norm(ctx: Context, x: Value) -> Value:
+    """The same with parameters that are computed when the network runs."""
+    scale, bias, mean, variance = (ctx.operand(i) for i in range(1, 5))
+    deviation = ctx.emit(Sqrt(), ctx.emit(Add(), variance, ctx.constant(ctx.attr_float("epsilon", 1e-5))))
+    last = channels_last(ctx, x) if x.type.rank > 1 else x
+    y = ctx.emit(Mul(), ctx.emit(Sub(), last, mean), ctx.emit(Div(), scale, deviation))
+    y = ctx.emit(Add(), y, bias)
     return channels_first(ctx, y) if x.type.rank > 1 else y
 
 

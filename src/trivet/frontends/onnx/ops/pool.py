@@ -5,10 +5,12 @@ from __future__ import annotations
 from trivet.frontends.onnx.context import Context, Converters
 from trivet.frontends.onnx.layout import channels_first, channels_last, from_image, image, two
 from trivet.frontends.onnx.ops.volume import average_pool3d, max_pool3d
+from trivet.frontends.onnx.ops.window_sums import dilated_means, window_sums
 from trivet.frontends.onnx.windows import pads2d, pooling_pads, window
 from trivet.ir.graph import Value
 from trivet.ir.op import Op
 from trivet.ops.elementwise import Add, Mul, Pow
+from trivet.ops.mathematics import Abs
 from trivet.ops.movement import Pad
 from trivet.ops.pool import AveragePool2D, MaxPool2D
 from trivet.ops.reduce import Mean, ReduceMax
@@ -37,12 +39,13 @@ def average_pool(ctx: Context) -> Value:
 
 def pooled(ctx: Context, x: Value) -> Value:
     """The average pool that the attributes describe."""
-    if x.type.rank == 5:
-        return average_pool3d(ctx, x)
-    storage, sizes = image(ctx, x), x.type.shape[2:]
+    sizes = x.type.shape[2:]
     shape = window(ctx, sizes, ctx.attr_ints("kernel_shape"))
     if any(d != 1 and k != 1 for d, k in zip(shape.dilation, shape.kernel, strict=True)):
-        ctx.refuse(f"dilations {shape.dilation} of an average pool", hint="write it as a depthwise Conv")
+        return dilated_means(ctx, x, shape)
+    if x.type.rank == 5:
+        return average_pool3d(ctx, x)
+    storage = image(ctx, x)
     pads = pooling_pads(ctx, shape, sizes)
     kernel, stride = two(shape.kernel, 1), two(shape.stride, 1)
     include = ctx.attr_flag("count_include_pad")
@@ -53,6 +56,18 @@ def pooled(ctx: Context, x: Value) -> Value:
     padded = ctx.emit(Pad((0, top, left, 0), (0, bottom, right, 0)), storage)
     rest = tuple((0, grown - stated) for (_, grown), (_, stated) in zip(pads, shape.pads, strict=True))
     return from_image(ctx, ctx.emit(AveragePool2D(kernel, stride, pads2d(rest)), padded), x.type.rank)
+
+
+@ONNX("LpPool")
+def lp_pool(ctx: Context) -> Value:
+    """The p-norm of a window: x: [N, C, ...] -> [N, C, ...]."""
+    x, p = ctx.operand(0), ctx.attr_int("p", 2)
+    shape = window(ctx, x.type.shape[2:], ctx.attr_ints("kernel_shape"))
+    if p < 1:
+        ctx.invalid(f"the norm of order {p}")
+    power = ctx.emit(Pow(), ctx.emit(Abs(), x), ctx.constant(float(p)))
+    sums = window_sums(ctx, power, shape, pooling_pads(ctx, shape, x.type.shape[2:]))
+    return ctx.emit(Pow(), sums, ctx.constant(1.0 / p))
 
 
 @ONNX("GlobalAveragePool")

@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from trivet.core.dtype import F32
 from trivet.core.quant import Quant
 from trivet.frontends.onnx.context import MICROSOFT, Context, Converter, Converters
 from trivet.frontends.onnx.layout import to_first, to_last
 from trivet.frontends.onnx.ops.conv import convolution
+from trivet.frontends.onnx.ops.elementwise import cast_to
 from trivet.frontends.onnx.ops.matmul import general_product, product
 from trivet.frontends.onnx.ops.movement import joined
 from trivet.frontends.onnx.ops.pool import globally_pooled, pooled
-from trivet.frontends.onnx.ops.quantize import dequantized, quantized, stated
+from trivet.frontends.onnx.ops.quantize import dequantized, dequantized_by, is_known, quantized, quantized_by, stated
 from trivet.ir.graph import Value
 from trivet.ir.op import Op
 from trivet.ops.activation import LeakyRelu, Logistic
@@ -28,6 +30,8 @@ PoolOf = Callable[[Context, Value], Value]
 def real(ctx: Context, first: int, axis: int = 0) -> Value:
     """The real numbers of operand `first`, whose scale and zero point follow it."""
     x = ctx.operand(first)
+    if not (is_known(ctx, first + 1) and is_known(ctx, first + 2)):
+        return dequantized_by(ctx, x, first + 1, first + 2, axis)
     return dequantized(ctx, x, _quant(ctx, x, first + 1, first + 2, axis))
 
 
@@ -40,6 +44,8 @@ def _quant(ctx: Context, x: Value, scale: int, zero: int, axis: int = 0) -> Quan
 def stored(ctx: Context, y: Value, scale: int, zero: int) -> Value:
     """y as integers of the scale and zero point in those operands; the element type is the zero point's."""
     dtype = ctx.operand(zero).type.dtype if ctx.has(zero) else ctx.operand(0).type.dtype
+    if not (is_known(ctx, scale) and is_known(ctx, zero)):
+        return quantized_by(ctx, y, scale, zero, dtype)
     quant = _quant(ctx, y, scale, zero)
     if min(quant.scales) == 0.0:
         ctx.invalid("a result has the scale 0")
@@ -51,6 +57,8 @@ def _bias(ctx: Context, index: int, *products: Value, axis: int = 0) -> Value | 
     bias = ctx.optional(index)
     if bias is None:
         return None
+    if not (is_known(ctx, 1) and is_known(ctx, 4)):
+        return ctx.emit(Mul(), cast_to(ctx, bias, F32), ctx.emit(Mul(), ctx.operand(1), ctx.operand(4)))
     scales = np.ones(1, np.float32)
     for factor in products:
         scales = scales * np.asarray(_stored_quant(factor).scales, np.float32)

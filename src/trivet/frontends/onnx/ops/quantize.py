@@ -8,11 +8,13 @@ from trivet.core.dtype import F32, I8, I16, I32, U8, U16, DType
 from trivet.core.quant import Quant
 from trivet.frontends.onnx.context import MICROSOFT, Context, Converters
 from trivet.frontends.onnx.ops.elementwise import cast_to
+from trivet.frontends.onnx.ops.movement import sliced
 from trivet.frontends.onnx.tensors import DTYPES
 from trivet.ir.graph import Value
 from trivet.ir.op import Array
-from trivet.ops.elementwise import Mul, Sub
-from trivet.ops.movement import Reinterpret
+from trivet.ops.elementwise import Add, Div, Maximum, Minimum, Mul, Sub
+from trivet.ops.mathematics import Round
+from trivet.ops.movement import Expand, Reinterpret
 from trivet.ops.quantize import Dequantize, Quantize
 
 ONNX = Converters()
@@ -29,6 +31,8 @@ def quantize_linear(ctx: Context) -> Value:
     dtype = zero or DTYPES.get(ctx.attr_int("output_dtype", 0), U8)
     if dtype not in STORED:
         ctx.refuse(f"quantization to {dtype.name}", hint="quantize to int8, uint8 or int16")
+    if ctx.constant_data(ctx.operand(1)) is None or ctx.operand(1).type.rank > 1 or not is_known(ctx, 2):
+        return quantized_by(ctx, x, 1, 2, dtype)
     quant = linear(ctx, x, 1, 2)
     if quant is None:
         ctx.refuse("blocks with scales of their own", hint="quantize per tensor or per channel")
@@ -50,6 +54,8 @@ def dequantize_linear(ctx: Context) -> Value:
         ctx.refuse(f"dequantization of {x.type.dtype.name}", hint="quantize to an integer type")
     if ctx.has(1) and ctx.operand(1).type.dtype is not F32:
         ctx.refuse(f"scales of {ctx.operand(1).type.dtype.name}", hint="store scales as float32")
+    if ctx.constant_data(ctx.operand(1)) is None or not is_known(ctx, 2):
+        return dequantized_by(ctx, x, 1, 2, ctx.attr_int("axis", 1))
     quant = linear(ctx, x, 1, 2)
     return dequantized(ctx, x, quant) if quant is not None else _dequantized_blocks(ctx)
 
@@ -111,3 +117,49 @@ def _dequantized_blocks(ctx: Context) -> Value:
     each_zero = np.repeat(zeros, block, axis).take(range(size), axis)
     real = (stored.astype(np.int64) - each_zero.astype(np.int64)).astype(np.float32) * each_scale.astype(np.float32)
     return ctx.constant(real)
+
+
+def is_known(ctx: Context, index: int) -> bool:
+    """True iff an operand is left out, or known now."""
+    return not ctx.has(index) or ctx.constant_data(ctx.operand(index)) is not None
+
+
+def dequantized_by(ctx: Context, x: Value, scale: int, zero: int, axis: int) -> Value:
+    """(x - zero) * scale by arithmetic, with parameters that are computed when the network runs."""
+    real = cast_to(ctx, ctx.unquantized(x), F32)
+    if ctx.has(zero):
+        real = ctx.emit(Sub(), real, cast_to(ctx, _spread(ctx, x, ctx.operand(zero), axis), F32))
+    return ctx.emit(Mul(), real, _spread(ctx, x, ctx.operand(scale), axis))
+
+
+def quantized_by(ctx: Context, x: Value, scale: int, zero: int, dtype: DType) -> Value:
+    """x / scale, rounded to even, plus zero, saturated: by arithmetic, with parameters that are computed.
+
+    Raises: Unsupported, for integers that float32 does not hold.
+    """
+    if dtype.bits > 16:
+        ctx.refuse(f"quantization to {dtype.name} by a computed scale", hint="make the scale a constant")
+    axis = ctx.attr_int("axis", 1)
+    stored = ctx.emit(Round(), ctx.emit(Div(), cast_to(ctx, x, F32), _spread(ctx, x, ctx.operand(scale), axis)))
+    if ctx.has(zero):
+        stored = ctx.emit(Add(), stored, cast_to(ctx, _spread(ctx, x, ctx.operand(zero), axis), F32))
+    inside = ctx.emit(Maximum(), stored, ctx.constant(float(dtype.min)))
+    return cast_to(ctx, ctx.emit(Minimum(), inside, ctx.constant(float(dtype.max))), dtype)
+
+
+def _spread(ctx: Context, x: Value, parameter: Value, axis: int) -> Value:
+    """A parameter of each tensor, of each index of `axis`, or of blocks along it, as it broadcasts to x."""
+    shape = parameter.type.shape
+    if parameter.type.elements == 1:
+        return ctx.reshape(parameter, ())
+    axis = ctx.axis(axis, x.type.rank)
+    if len(shape) == 1 and shape[0] == x.type.shape[axis]:
+        return ctx.reshape(parameter, (*shape, *(1 for _ in x.type.shape[axis + 1 :])))
+    block = ctx.attr_int("block_size", 0) or -(-x.type.shape[axis] // max(shape[min(axis, len(shape) - 1)], 1))
+    whole = tuple(size if i != axis else -(-size // max(block, 1)) for i, size in enumerate(x.type.shape))
+    if shape != whole:
+        ctx.invalid(f"scales or zero points {parameter.type} do not suit {x.type}")
+    lifted = ctx.reshape(parameter, (*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    wide = ctx.emit(Expand((*shape[: axis + 1], block, *shape[axis + 1 :])), lifted)
+    flat = ctx.reshape(wide, (*shape[:axis], shape[axis] * block, *shape[axis + 1 :]))
+    return sliced(ctx, flat, axis, 0, x.type.shape[axis])

@@ -56,11 +56,15 @@ def _targets(ctx: Context) -> tuple[tuple[float, ...], tuple[int, ...]]:
         return tuple(scales), _scaled_sizes(ctx, tuple(scales))
     if not ctx.has(3):
         ctx.invalid("it has neither scales nor sizes")
-    if ctx.attr_text("keep_aspect_ratio_policy", "stretch") != "stretch":
-        ctx.refuse("keep_aspect_ratio_policy", hint="state the final sizes")
     sizes = list(x.type.shape)
     for axis, size in zip(axes, _matching(ctx, ctx.known_ints(3, "the sizes"), axes), strict=True):
         sizes[axis] = int(size)
+    policy = ctx.attr_text("keep_aspect_ratio_policy", "stretch")
+    if policy in ("not_larger", "not_smaller"):
+        choose = min if policy == "not_larger" else max
+        scale = choose(sizes[axis] / max(x.type.shape[axis], 1) for axis in axes)
+        chosen = tuple(scale if axis in axes else 1.0 for axis in range(x.type.rank))
+        return chosen, tuple(math.floor(size * s + 0.5) for size, s in zip(x.type.shape, chosen, strict=True))
     return tuple(new / max(old, 1) for new, old in zip(sizes, x.type.shape, strict=True)), tuple(sizes)
 
 

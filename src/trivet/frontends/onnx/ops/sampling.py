@@ -16,7 +16,7 @@ from trivet.frontends.onnx.ops.elementwise import cast_to
 from trivet.frontends.onnx.ops.movement import joined, sliced
 from trivet.ir.graph import Value
 from trivet.ir.op import Array
-from trivet.ops.elementwise import Add, Div, Equal, Greater, Less, Maximum, Minimum, Mul, Sub, Where
+from trivet.ops.elementwise import Add, Div, Equal, Maximum, Minimum, Mul, Sub
 from trivet.ops.mathematics import Abs, Floor, Round
 from trivet.ops.matmul import BatchMatMul
 from trivet.ops.movement import Gather
@@ -78,17 +78,10 @@ def _number(ctx: Context, op: Add | Sub | Mul | Div | Maximum | Minimum, x: Valu
 
 
 def _coordinate(ctx: Context, place: Value, axis: Axis) -> Value:
-    """A place from -1 to 1 as an index, brought inside where the padding says how."""
+    """A place from -1 to 1 as an index, reflected into the axis where the padding says so."""
     scale = (axis.size - 1) / 2 if axis.aligned else axis.size / 2
     index = _number(ctx, Add(), _number(ctx, Mul(), place, scale), (axis.size - 1) / 2)
-    if axis.padding == "zeros":
-        return index
-    low, high = axis.limits
-    if axis.padding == "reflection":
-        return _reflected(ctx, index, axis)
-    inside = _clamped(ctx, index, 0.0, axis.size - 1.0)
-    outside = ctx.emit(Where(), ctx.emit(Less(), index, ctx.constant(low)), inside, index)
-    return ctx.emit(Where(), ctx.emit(Greater(), index, ctx.constant(high)), inside, outside)
+    return _reflected(ctx, index, axis) if axis.padding == "reflection" else index
 
 
 def _clamped(ctx: Context, x: Value, low: float, high: float) -> Value:

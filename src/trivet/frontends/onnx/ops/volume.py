@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trivet.core.record import dataclass
 from trivet.frontends.onnx.context import Context
 from trivet.frontends.onnx.layout import channels_first, channels_last
 from trivet.frontends.onnx.ops.movement import joined
-from trivet.frontends.onnx.windows import Window, pooling_pads, window
+from trivet.frontends.onnx.windows import Pads, Window, pooling_pads, window
 from trivet.ir.graph import Value
-from trivet.ops.conv import Conv2D
-from trivet.ops.elementwise import Add
+from trivet.ops.conv import Conv2D, ConvTranspose2D
+from trivet.ops.elementwise import Add, Mul
 from trivet.ops.movement import Concat, Slice
 from trivet.ops.pool import AveragePool2D, MaxPool2D
 
@@ -66,6 +67,52 @@ def _one_group(ctx: Context, x: Value, w: Value, bias: Value | None) -> Value:
         results.append(y if bias is None else ctx.emit(Add(), y, bias))
     lifted = [ctx.reshape(y, (y.type.shape[0], 1, *y.type.shape[1:])) for y in results]
     return channels_first(ctx, joined(ctx, lifted, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Transposed:
+    """A transposed convolution over three axes: `pads` are cut off, `extra` is added behind."""
+
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    pads: Pads
+    extra: tuple[int, ...]
+    groups: int
+
+
+def transposed_convolution3d(ctx: Context, x: Value, w: Value, bias: Value | None, conv: Transposed) -> Value:
+    """x: [N, C, D, H, W], w: [C, O/group, KD, KH, KW] -> [N, O, D', H', W'], one group after the other."""
+    inputs, outputs = w.type.shape[0] // conv.groups, w.type.shape[1]
+    results = []
+    for group in range(conv.groups):
+        part, own = (_span(ctx, v, axis, group * inputs, inputs) for v, axis in ((x, 1), (w, 0)))
+        added = None if bias is None else _span(ctx, bias, 0, group * outputs, outputs)
+        results.append(_transposed_group(ctx, part, own, added, conv))
+    return joined(ctx, results, 1)
+
+
+def _transposed_group(ctx: Context, x: Value, w: Value, bias: Value | None, conv: Transposed) -> Value:
+    """A slice of the result comes from the slices of x that reach it, side by side as channels."""
+    depth, taps = x.type.shape[2], w.type.shape[2]
+    (step, *stride), (apart, *dilation), (before, after) = conv.stride, conv.dilation, conv.pads[0]
+    count = (depth - 1) * step + (taps - 1) * apart + 1 + conv.extra[0] - before - after
+    if not 1 <= count <= MAX_SLICES:
+        ctx.refuse(f"{count} slices of a result, 1 to {MAX_SLICES} are taken", hint="cut the volume into parts")
+    volume = channels_last(ctx, x)
+    slices = [_slice(ctx, volume, 1, index) for index in range(depth)]
+    filters = [_slice(ctx, w, 2, k) for k in range(taps)]
+    flat = ((stride[0], stride[1]), (dilation[0], dilation[1]), (conv.pads[1], conv.pads[2]))
+    op = ConvTranspose2D(*flat, (conv.extra[1], conv.extra[2]))
+    results = []
+    for index in range(count):
+        pairs = [(d, k) for d in range(depth) for k in range(taps) if d * step + k * apart - before == index]
+        operand = _beside(ctx, [slices[d] for d, _ in pairs or [(0, 0)]], 3)
+        own = _beside(ctx, [filters[k] for _, k in pairs], 0) if pairs else ctx.emit(Mul(), filters[0], ctx.constant(0))
+        weights = ctx.transpose(own, (1, 2, 3, 0))
+        y = ctx.emit(op, operand, weights)
+        y = y if bias is None else ctx.emit(Add(), y, bias)
+        results.append(ctx.reshape(y, (y.type.shape[0], 1, *y.type.shape[1:])))
+    return channels_first(ctx, joined(ctx, results, 1))
 
 
 def _beside(ctx: Context, parts: Sequence[Value], axis: int) -> Value:
