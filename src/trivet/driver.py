@@ -37,17 +37,20 @@ if TYPE_CHECKING:
     from trivet import targets
     from trivet.backends import target as machines
     from trivet.backends.module import host as modules
+    from trivet.backends.plan import room
     from trivet.backends.target import Backend, Emitted, Machine, Runnable, RunOptions
     from trivet.ir.text import parser
     from trivet.passes import bisect as bisecting
     from trivet.passes import border_rows, stages
     from trivet.passes import options as pass_options
-    from trivet.planning import regions
+    from trivet.planning import regions, validate
     from trivet.planning.memories import Memories
     from trivet.targets import Target
 else:
     targets = late("trivet.targets")
     machines = late("trivet.backends.target")
+    room = late("trivet.backends.plan.room")
+    validate = late("trivet.planning.validate")
     modules = late("trivet.backends.module.host")
     parser = late("trivet.ir.text.parser")
     bisecting = late("trivet.passes.bisect")
@@ -224,8 +227,19 @@ def legal_graph(graph: Graph, settings: Settings, instruments: Sequence[Instrume
 
 def write(loaded: Loaded, plan: ExecutionPlan, selection: Selection, settings: Settings) -> Compiled:
     """The plan of a legal graph as a file."""
+    if selection.features:
+        plan, selection = room.with_room(plan, selection, _room_limit(plan, settings))
+        assert not validate.violations(plan), "work space is placed where memory is free"
     placed = place_weights(plan, selection, settings)
     return Compiled(loaded.graph, plan, write_plan(plan, selection, weights=placed), loaded.notes, placed, selection)
+
+
+def _room_limit(plan: ExecutionPlan, settings: Settings) -> int | None:
+    """How far the first memory may grow for work space: to the budget for speed, not at all for memory."""
+    first = plan.memories[0] if plan.memories else None
+    if first is None or settings.objective is Objective.MEMORY or settings.compress:
+        return 0
+    return first.size_bytes
 
 
 def fitting_plan(graph: Graph, selection: Selection, settings: Settings) -> ExecutionPlan:

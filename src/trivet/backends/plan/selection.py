@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from trivet.backends.ckernels import Call
@@ -10,6 +11,7 @@ from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.table import NO_FEATURES, NoKernel, Rejection
 from trivet.errors import Problems, Unsupported
 from trivet.ir.graph import Graph, Node, Value
+from trivet.planning.plan import Step
 from trivet.planning.rows import reduces_rows
 
 
@@ -48,6 +50,13 @@ class Selection:
         call = self.find(node)
         assert call is not None, f"no C kernel takes {node!r}"
         return call
+
+    def with_calls(self, calls: Iterable[tuple[Step, Call]]) -> Selection:
+        """The same kernels, with other calls for some steps."""
+        other = Selection(self.features)
+        other._calls, other._reasons, other._rejected = dict(self._calls), self._reasons, self._rejected
+        other._calls.update((id(step.node), (step.node, call)) for step, call in calls)
+        return other
 
     def scratch_bytes(self, node: Node, rows: int) -> int:
         return self.call(node).scratch(rows)

@@ -36,14 +36,13 @@ from trivet.ops.conv import Conv2D
 from trivet.ops.matmul import Dense
 from trivet.ops.products import clamp_limits
 
-STACK_BYTES = 1024
+STACK_BYTES = 2304
 """Chunks up to this size are on the stack (kernels/conv_dsp_s8.c)."""
 DIRECT_PIXELS = 4
 """Up to so many pixels, widening the weights once does not pay."""
 MOST_PIXELS = 64
-WIDE_BYTES = 4096
-"""Work space beyond which a larger chunk hardly helps."""
 ENOUGH_PIXELS = 16
+"""A larger chunk hardly helps."""
 
 MAX_ROWS, MAX_RUN = 32, 64
 PAIR, STEP = 2, 4
@@ -148,10 +147,11 @@ def _call(node: Node, geometry: Geometry, requantized: Requantized) -> Call:
     least = best_pixels(pixels, steps, max(STACK_BYTES, chunk_bytes(PAIR, steps)))
 
     def roomier(limit_bytes: int) -> Call:
-        enough = max(WIDE_BYTES, chunk_bytes(ENOUGH_PIXELS, steps))
-        return _with_pixels(call, params, max(least, best_pixels(pixels, steps, min(limit_bytes, enough))), steps)
+        most = min(limit_bytes, chunk_bytes(ENOUGH_PIXELS, steps))
+        return _with_pixels(call, params, max(least, best_pixels(pixels, steps, most)), steps)
 
-    return replace(_with_pixels(call, params, least, steps), roomier=roomier)
+    is_enough = least >= min(ENOUGH_PIXELS, pixels)
+    return replace(_with_pixels(call, params, least, steps), roomier=None if is_enough else roomier)
 
 
 def _with_pixels(call: Call, params: Mapping[str, FieldValue | Blob | None], pixels: int, steps: int) -> Call:

@@ -7,8 +7,9 @@
 #include "trivet/kernels/conv_dsp.h"
 #include "windows.h"
 
-/* Chunks up to this size are on the stack (STACK_BYTES in backends/plan/kernels/conv_dsp.py). */
-#define STACK_BYTES 1024u
+/* Chunks up to this size are on the stack, which is what the portable kernel takes there too (STACK_BYTES in
+ * backends/plan/kernels/conv_dsp.py). */
+#define STACK_BYTES 2304u
 #define MAX_ROWS 32u      /* of a kernel */
 #define MAX_RUN 64u       /* bytes of a kernel row that are no whole words of channels */
 #define DIRECT_PIXELS 4u  /* up to so many widening weights once does not pay */
