@@ -3,10 +3,10 @@
     python bench/device_instructions.py [NETWORK ...]
 
 Each network is made as a plan and as a C module, with every cross compiler that is installed, and runs once under QEMU.
-The figures to compare with were counted in the same way, with the same emulator (QEMU 7.2), of TensorFlow Lite Micro with
-CMSIS-NN built with GCC 12.2 at -O2; `goal` is the ratio that this project set itself. `flash` is code and its constants
-beyond weights and tables, of the module; theirs is all text without the model. `load` is what checking a plan takes, once;
-`init` is the module's.
+The figures to compare with were counted in the same way, with the same emulator (QEMU 7.2), of TensorFlow Lite Micro
+with CMSIS-NN built with GCC 12.2 at -O2; `goal` is the ratio that this project set itself. `flash` is code and its
+constants beyond weights and tables, of the module; theirs is all text without the model. `load` is what checking a plan
+takes, once; `init` is the module's.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from networks import shared_directory
 from trivet import driver
 from trivet.device import tools
 from trivet.device.build import BuildOptions
-from trivet.device.emulated import Emulated
+from trivet.device.emulated import EmulatedPlan
 from trivet.device.machines import BY_NAME, Machine
 from trivet.device.network import plan_network
 
@@ -48,10 +48,10 @@ def compiled_for(name: str, machine: str, fast_bytes: int | None = None) -> driv
     return driver.build(driver.load(model_path(name), settings), settings)
 
 
-def on_machine(data: bytes, machine: str, options: BuildOptions | None = None, compiler: str = "gcc") -> Emulated:
+def on_machine(data: bytes, machine: str, options: BuildOptions | None = None, compiler: str = "gcc") -> EmulatedPlan:
     """A plan, built for a machine."""
     board = BY_NAME[machine]
-    return Emulated(plan_network(data), board, toolchain(board, compiler), options)
+    return EmulatedPlan(plan_network(data), board, toolchain(board, compiler), options)
 
 
 __all__ = ["CHECKOUT", "DIGITS", "M4", "M55", "MLPERF_TINY", "compiled_for", "on_machine", "toolchain"]

@@ -57,7 +57,8 @@ def put_on(network: networks.Network, machine: machines.Machine, arguments: argp
     Raises: UsageError where a tool is not installed, CompileError.
     """
     options = build.BuildOptions(tuple(arguments.cflags), arguments.strict_alignment)
-    return emulated.Emulated(network, machine, toolchain_of(machine, arguments), options)
+    kind = emulated.EmulatedPlan if network.kind == "plan" else emulated.Emulated
+    return kind(network, machine, toolchain_of(machine, arguments), options)
 
 
 def toolchain_of(machine: machines.Machine, arguments: argparse.Namespace) -> tools.Toolchain:

@@ -12,7 +12,7 @@ import numpy as np
 from trivet import driver
 from trivet.artifact import Artifact
 from trivet.backends.target import RunOptions
-from trivet.checking import Runs, Verdict, check
+from trivet.checking import Runs, ShowsLayers, Verdict, check
 from trivet.cli import on_device
 from trivet.cli.options import (
     UsageError,
@@ -108,15 +108,19 @@ def _emulate(arguments: argparse.Namespace) -> int:
     """A plan or a module, on an emulated machine."""
     if driver.accelerator_of(arguments.artifact) is not None:
         raise UsageError(f"--on is for plans and C modules, {arguments.artifact} is none")
-    for flag in ("dump_layers", "trace", "check_races", "target"):
+    for flag in ("trace", "check_races", "target"):
         if getattr(arguments, flag):
             raise UsageError(f"--{flag.replace('_', '-')} does not go with --on")
+    if arguments.dump_layers is not None and driver.is_module(arguments.artifact):
+        raise UsageError(f"--dump-layers is for plans, {arguments.artifact} is none")
     machine = on_device.machine_named(arguments.on)
     on_device.toolchain_of(machine, arguments)
     device = on_device.put_on(emulated.network_of(arguments.artifact), machine, arguments)
     inputs = _given(device, on_device.random_inputs(arguments.artifact, device, arguments.random), arguments.input)
     outputs = device.run(inputs)
     verdicts = _verdicts(device, arguments, inputs, outputs)
+    if arguments.dump_layers is not None and isinstance(device, ShowsLayers):
+        _dump_layers(device, inputs, arguments.dump_layers)
     code = _tell(device, outputs, device.costs.as_json(), device.costs.summary(), verdicts, arguments)
     if arguments.profile and not arguments.json:
         print("\n".join(on_device.profile(device.costs)))
@@ -220,13 +224,14 @@ def _write_arrays(directory: Path, arrays: dict[str, Array]) -> None:
         raise Unsupported(f"cannot write: {error.strerror or error}", where=directory) from None
 
 
-def _dump_layers(artifact: Artifact, inputs: Sequence[Array], directory: Path) -> None:
+def _dump_layers(artifact: ShowsLayers, inputs: Sequence[Array], directory: Path) -> None:
     layers: dict[str, Array] = {}
 
     def observe(name: str, array: Array) -> None:
         layers[f"{len(layers):03d}_" + "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[-100:]] = array
 
-    artifact.reset()
+    if isinstance(artifact, Artifact):
+        artifact.reset()
     artifact.run_layers(inputs, observe)
     _write_arrays(directory, layers)
 

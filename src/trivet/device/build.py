@@ -29,10 +29,14 @@ _FLAGS = ("-O2", "-ffp-contract=off", "-fno-math-errno", "-ffunction-sections", 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """What the user says: flags for the compiler beside ours, and whether unaligned accesses trap."""
+    """What the user says: flags for the compiler beside ours, and whether unaligned accesses trap.
+
+    `dump_layers`: a plan's memories are written to a file after every call of a kernel.
+    """
 
     cflags: tuple[str, ...] = ()
     strict_alignment: bool = False
+    dump_layers: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,7 @@ def build(machine: Machine, network: Network, toolchain: Toolchain, options: Bui
     flags = [*_FLAGS, *_alignment_flags(machine, options), *options.cflags]
     include = [f"-I{path}" for path in network.include] + _library_headers(toolchain)
     own = [f'-DDEVICE_MARKS="{marks}"', *network.defines, "-I."]
+    own += ["-DDEVICE_DUMP_LAYERS"] if options.dump_layers else []
     names = sorted({*network.files, start, network.main, "device_semihosting.c"})
     written = [name for name in names if name.endswith((".c", ".S"))]
     if not toolchain.has_libc or options.strict_alignment:  # copies of newlib's are not aligned

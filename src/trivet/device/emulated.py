@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from trivet import driver
+from trivet.backends.plan.host import Bytes, Collector
+from trivet.backends.plan.reader import PlanInfo, read
 from trivet.core.record import dataclass
 from trivet.device.build import BuildOptions, build, flash_bytes, ram_bytes
 from trivet.device.emulate import Emulation, emulate
@@ -107,8 +110,9 @@ class Emulated:
         self, network: Network, machine: Machine, toolchain: Toolchain, options: BuildOptions | None = None
     ) -> None:
         self._network, self._machine, self._toolchain = network, machine, toolchain
+        self._options = options or BuildOptions()
         self._directory = tempfile.TemporaryDirectory(prefix="trivet-device-")
-        self._built = build(machine, network, toolchain, options or BuildOptions(), Path(self._directory.name))
+        self._built = build(machine, network, toolchain, self._options, Path(self._directory.name))
         self._costs: Costs | None = None
 
     @property
@@ -191,6 +195,34 @@ class Emulated:
             constant_bytes=network.constant_bytes,
             later=phases["run"][1:],
         )
+
+
+class EmulatedPlan(Emulated):
+    """A plan, whose layers can be looked at."""
+
+    def run_layers(self, inputs: Sequence[Array], observe: Callable[[str, Array], None]) -> list[Array]:
+        """Like `run`; `observe` gets the name and the array (storage order) of every step's first result."""
+        dumping = replace(self._options, dump_layers=True)
+        other = EmulatedPlan(self._network, self._machine, self._toolchain, dumping)
+        outputs = other.run(inputs)
+        data = np.fromfile(other._built.folder / "layers.bin", np.uint8)
+        dumped = _Dumped(read(self._network.files["plan.tgrs"]))
+        collector = Collector(dumped, lambda _, step, arrays: observe(step.name, arrays[0]))
+        sizes = [region.size_bytes for region in dumped.plan.regions]
+        for at in range(0, len(data), 16 + sum(sizes)):
+            step, image, row, rows = (int(word) for word in data[at : at + 16].view("<u4"))
+            ends = np.cumsum([at + 16, *sizes])
+            dumped.memories = [data[start:end] for start, end in pairwise(ends)]
+            collector.collect(step, image, row, rows)
+        return outputs
+
+
+class _Dumped:
+    """A plan with its memories as they were after a call."""
+
+    def __init__(self, plan: PlanInfo) -> None:
+        self.plan = plan
+        self.memories: Sequence[Bytes] = []
 
 
 def stored_shape(port: NetworkPort) -> tuple[int, ...]:

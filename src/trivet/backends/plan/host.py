@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -118,7 +118,7 @@ class HostModel:
         self._model = aligned(self._library.trivet_host_model_bytes(), f.ALIGNMENT)
         self._check(self._library.trivet_open(self._pointer, _address(self._plan), ctypes.c_size_t(len(data))))
         self.plan: PlanInfo = read(data)
-        self.memories = [aligned(r.size_bytes + _GUARD_BYTES, r.alignment) for r in self.plan.regions]
+        self.memories: Sequence[Bytes] = [aligned(r.size_bytes + _GUARD_BYTES, r.alignment) for r in self.plan.regions]
         self._bind()
 
     @property
@@ -165,7 +165,7 @@ class HostModel:
 
     def run_layers(self, inputs: Sequence[Array], observe: LayerObserver) -> list[Array]:
         """Like `run`, and every step's results are given to `observe` when the step is complete."""
-        collector = _Collector(self, observe)
+        collector = Collector(self, observe)
         try:
             return self.run_observed(inputs, collector.event)
         except InvalidModel:
@@ -253,10 +253,20 @@ class HostModel:
         return str(self._library.trivet_status_text(status).decode())
 
 
-class _Collector:
+class HasMemories(Protocol):
+    """A plan that runs, or ran, with all of its memories as they are now."""
+
+    @property
+    def plan(self) -> PlanInfo: ...
+
+    @property
+    def memories(self) -> Sequence[Bytes]: ...
+
+
+class Collector:
     """Puts together the results of steps that make them row by row."""
 
-    def __init__(self, model: HostModel, observe: LayerObserver) -> None:
+    def __init__(self, model: HasMemories, observe: LayerObserver) -> None:
         self.model, self.observe = model, observe
         self.results: dict[int, list[Bytes]] = {}
         self.error: BaseException | None = None
@@ -272,6 +282,7 @@ class _Collector:
         return 0
 
     def collect(self, index: int, image: int, row: int, rows: int) -> None:
+        """A call has made these rows of a step's results."""
         plan = self.model.plan
         step = plan.steps[index]
         tensors = [plan.tensors[t] for t in step.outputs]

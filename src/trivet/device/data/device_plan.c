@@ -49,9 +49,27 @@ int network_run(void) {
     return (int)trivet_run(&model);
 }
 
+#ifdef DEVICE_DUMP_LAYERS
+/* What was made, and all memories as they are now. */
+static void dump(const trivet_event *event) {
+    static int32_t file = -1;
+    file = file < 0 ? device_open("layers.bin", 10, DEVICE_WRITE) : file;
+    const uint32_t made[4] = {event->step, event->image, event->row, event->rows};
+    device_write(file, made, sizeof made);
+    for (uint32_t i = 0; i < DEVICE_REGIONS; i++) {
+        device_write(file, network_memory_map[i].start, trivet_region_bytes(&model, i));
+    }
+}
+#endif
+
 static trivet_status observe(void *context, const trivet_event *event) {
     (void)context;
     device_mark(2 * (PHASES + event->step) + (event->done ? 1u : 0u));
+#ifdef DEVICE_DUMP_LAYERS
+    if (event->done) {
+        dump(event);
+    }
+#endif
     return TRIVET_OK;
 }
 
