@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from trivet.core.record import IN_DEMAND, dataclass
+from trivet.core.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,22 @@ def test_wrong_arguments() -> None:
         Point(1, z=2)
 
 
+def test_a_field_without_a_default_does_not_follow_one_with_it() -> None:
+    with pytest.raises(TypeError, match="non-default argument 'y' follows default argument"):
+
+        @dataclass(frozen=True, slots=True)
+        class _Backward:
+            x: int = 0
+            y: int
+
+
+def test_initializers_name_their_class_and_parameters() -> None:
+    assert Place.__init__.__qualname__ == "Place.__init__"
+    assert Place(name="a", y=1, x=2) == Place(2, 1, (), "a")
+    with pytest.raises(TypeError, match=r"Place.__init__\(\) takes from 2 to 5 positional arguments but 6 were given"):
+        Place(1, 2, (), "a", 5)
+
+
 def test_the_check_runs() -> None:
     with pytest.raises(AssertionError):
         Point(-1)
@@ -101,9 +117,9 @@ class Demanded:
         self.tags.append("checked")
 
 
-def test_initializers_before_and_after_they_are_compiled_do_the_same() -> None:
+def test_the_first_call_of_an_initializer_makes_it_and_does_the_same_as_later_ones() -> None:
     shared: list[str] = []
-    for number in range(2 * IN_DEMAND):
+    for number in range(3):
         made = [Demanded(number), Demanded(x=number), Demanded(number, shared), Demanded(number, tags=shared)]
         assert [value.x for value in made] == [number] * 4
         assert made[0].tags == ["checked"] and made[2].tags is made[3].tags is shared

@@ -52,6 +52,14 @@ def test_compiling_a_tflite_file_imports_numpy_and_little_else(tmp_path: Path) -
     assert sum(name.startswith("trivet.") for name in modules) <= MOST_MODULES
 
 
+def test_the_command_does_not_run_what_numpy_imports_for_others(tmp_path: Path) -> None:
+    arguments = ["compile", str(DIGITS), "-o", str(tmp_path / "d.tgrs"), "-q"]
+    code = "from trivet.cli import start\nfrom trivet.core.late import put_off\nput_off(start.UNUSED)\n"
+    code += f"start.main.main({arguments!r})\nimport sys\n"
+    code += "print('\\n'.join('ran:' + name for name in start.UNUSED if type(sys.modules.get(name)) is type(sys)))"
+    assert not {name for name in imported(code) if name.startswith("ran:")}
+
+
 MOST_MODULES = 175
 """Importing one takes about 0.2 ms, a whole compilation 80 ms beside importing numpy: `core/late.py` helps."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import field
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ from trivet.ops.conv import Conv2D, ConvTranspose2D, DepthwiseConv2D
 from trivet.ops.matmul import BatchMatMul, Dense, MatMul
 from trivet.ops.products import centered, sums_are_wide
 
-Ints = npt.NDArray[np.integer]
+Ints: TypeAlias = "npt.NDArray[np.integer]"
 """Weights, at most 32 bits wide: their sums fit 64 bits; everything beyond is done in Python's integers."""
 
 PRODUCTS = (Conv2D, DepthwiseConv2D, ConvTranspose2D, Dense, BatchMatMul)

@@ -13,8 +13,8 @@ from trivet.backends.records import BLOB, Field, FieldValue, Record
 from trivet.core.record import dataclass
 from trivet.ir.graph import Value
 
-Blob: TypeAlias = npt.NDArray[np.generic]
-Params: TypeAlias = Mapping[str, FieldValue | Blob | None]
+Blob: TypeAlias = "npt.NDArray[np.generic]"
+Params: TypeAlias = "Mapping[str, FieldValue | Blob | None]"
 """Values of a parameter record: numbers, tuples for arrays, arrays (or None) for blob fields."""
 
 

@@ -6,14 +6,13 @@ Exit codes: 0 fine; 1 the model or the budget is at fault; 2 wrong usage; 3 a fa
 from __future__ import annotations
 
 import argparse
-import gc
 import importlib
 import os
 import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from trivet import __version__
 from trivet.cli.registry import COMMANDS, Command
@@ -97,27 +96,6 @@ def full_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the result is the process's exit code."""
     return _guarded(_joined(sys.argv[1:] if argv is None else argv))
-
-
-def entry() -> NoReturn:
-    """The `trivet` command as a process of its own.
-
-    It is short, so threads for products of large matrices and the search for cyclic garbage take longer than they are
-    worth. One thread also makes sums of floats the same on every machine of a kind.
-    """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy reads it when it is imported
-    gc.disable()
-    _leave(main())
-
-
-def _leave(code: int) -> NoReturn:
-    """End the process at once: to free every object of every module takes a tenth of a whole compilation."""
-    try:
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
-    except OSError:
-        sys.exit(code)  # Python says what is wrong with the stream
-    os._exit(code)
 
 
 def _joined(arguments: Sequence[str]) -> list[str]:
@@ -233,4 +211,4 @@ def _sentence(command: Command) -> str:
 
 
 if __name__ == "__main__":
-    entry()
+    importlib.import_module("trivet.cli.start").entry()

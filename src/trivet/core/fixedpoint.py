@@ -6,14 +6,14 @@ halves and wrapping shifts included.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-IntLike = npt.ArrayLike
-Floats = npt.NDArray[Any]
+Ints: TypeAlias = "npt.NDArray[np.int64]"
+IntLike: TypeAlias = "npt.ArrayLike"
+Floats: TypeAlias = "npt.NDArray[Any]"
 
 _EXP_FACTORS = (
     (-2, 1672461947),

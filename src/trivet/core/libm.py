@@ -8,23 +8,28 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
+from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Float32s = npt.NDArray[np.float32]
+Float32s: TypeAlias = "npt.NDArray[np.float32]"
 Function = Callable[[Float32s], Float32s]
 
-# The interpreter itself is linked with the mathematics library; looking it up by name would start processes.
-_LIBRARY = ctypes.CDLL("ucrtbase") if sys.platform == "win32" else ctypes.CDLL(None)
+
+@cache
+def _scalar(name: str) -> ctypes._NamedFuncPointer:
+    """A function of one float. The interpreter itself is linked with the library; to look that up starts processes."""
+    scalar = getattr(ctypes.CDLL("ucrtbase") if sys.platform == "win32" else ctypes.CDLL(None), name)
+    scalar.restype = ctypes.c_float
+    scalar.argtypes = [ctypes.c_float]
+    return scalar  # type: ignore[no-any-return]
 
 
 def _function(name: str) -> Function:
-    scalar = getattr(_LIBRARY, name)
-    scalar.restype = ctypes.c_float
-    scalar.argtypes = [ctypes.c_float]
-
     def apply(x: Float32s) -> Float32s:
+        scalar = _scalar(name)
         results = np.fromiter((scalar(v) for v in x.ravel().tolist()), np.float32, x.size)
         return results.reshape(x.shape)
 

@@ -2,9 +2,8 @@
 
 Trivet has some two hundred small value classes, and a compilation makes all of them at start-up. The standard decorator
 compiles six methods from source text for each, which takes longer than all the rest of importing Trivet. Here the
-methods are shared, except for the initializer, which is compiled once many instances were made. The result is a
-dataclass: `fields`, `replace` and `match` work as ever. Anything but plain slotted classes is left to the standard
-decorator.
+methods are shared, and the code of an initializer serves all classes with as many fields. The result is a dataclass:
+`fields`, `replace` and `match` work as ever. Anything but plain slotted classes is left to the standard decorator.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import inspect
 from copy import copy
 from functools import cache
 from operator import attrgetter
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ else:
             return dataclasses.dataclass(cls, **options)
         return cls if _adds_nothing(cls, fields, frozen, eq) else _record(cls, fields, frozen, eq)
 
-
-IN_DEMAND = 20
-"""Instances from which on compiling an initializer pays."""
 
 _MISSING = dataclasses.MISSING
 _Fields = dict[str, Any]
@@ -72,7 +69,13 @@ def _fields(cls: type) -> _Fields | None:
         field.name, field.type, field.kw_only, field._field_type = name, annotation, False, _PLAIN_FIELD
         fields[name] = field
     plain = all(field.init and field.repr and field.compare and field.hash is None for field in fields.values())
-    return fields if plain else None
+    return fields if plain and _required_first(fields) else None
+
+
+def _required_first(fields: _Fields) -> bool:
+    """False where the standard decorator refuses: a field without a default after one that has it."""
+    optional = [field.default is not field.default_factory for field in fields.values()]
+    return optional == sorted(optional)
 
 
 def _adds_nothing(cls: type, fields: _Fields, frozen: bool, eq: bool) -> bool:
@@ -104,62 +107,42 @@ def _record(cls: type, fields: _Fields, frozen: bool, eq: bool) -> type:
     made = type(cls)(cls.__name__, cls.__bases__, body)
     made.__qualname__ = cls.__qualname__
     if "__init__" not in body:
-        made.__init__ = _first_init(made, fields)  # type: ignore[misc]
+        made.__init__ = _initializer(made, fields)  # type: ignore[misc]
     return made
 
 
-def _first_init(cls: type, fields: _Fields) -> Any:
-    """An initializer that gives way to a compiled one when the class proves to be in demand, as most do not."""
-    left, checks = IN_DEMAND, hasattr(cls, "__post_init__")
-
-    def __init__(self: Any, *args: object, **kwargs: object) -> None:  # noqa: N807 - it is one
-        nonlocal left
-        left -= 1
-        values = _arguments(fields, args, kwargs) if left >= 0 else None
-        if values is None:
-            cls.__init__ = _compile_init(cls, fields)  # type: ignore[misc]
-            cls.__init__(self, *args, **kwargs)  # type: ignore[misc]
-            return
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-        if checks:
-            self.__post_init__()
-
-    return __init__
+def _initializer(cls: type, fields: _Fields) -> FunctionType:
+    """`__init__(self, <fields>)`: the code of all classes with as many fields, with the names of these."""
+    factories = tuple([field.default_factory is not _MISSING for field in fields.values()])
+    code = _template(factories, hasattr(cls, "__post_init__")).replace(co_varnames=("self", *fields))
+    scope: dict[str, object] = {"missing": _MISSING}
+    defaults = []
+    for place, (name, field) in enumerate(fields.items()):
+        scope[f"put{place}"] = getattr(cls, name).__set__
+        if factories[place]:
+            scope[f"make{place}"] = field.default_factory
+        if factories[place] or field.default is not _MISSING:
+            defaults.append(field.default)
+    made = FunctionType(code, scope, "__init__", tuple(defaults))
+    made.__qualname__ = f"{cls.__qualname__}.__init__"
+    return made
 
 
-def _arguments(fields: _Fields, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object] | None:
-    """The value of every field; None for a wrong call, which the compiled initializer explains."""
-    values = dict(zip(fields, args, strict=False))
-    if len(args) > len(fields) or not kwargs.keys() <= fields.keys() - values.keys():
-        return None
-    values |= kwargs
-    for name, field in fields.items():
-        if name not in values:
-            if field.default_factory is not _MISSING:
-                values[name] = field.default_factory()
-            elif field.default is _MISSING:
-                return None
-            else:
-                values[name] = field.default
-    return values
-
-
-def _compile_init(cls: type, fields: _Fields) -> Any:
-    scope: dict[str, object] = {"put": object.__setattr__, "missing": _MISSING}
-    parameters, lines = [], []
-    for name, field in fields.items():
-        scope[f"make_{name}"], scope[f"default_{name}"] = field.default_factory, field.default
-        if field.default_factory is not _MISSING:
-            parameters.append(f"{name}=missing")
-            lines.append(f"put(self, {name!r}, make_{name}() if {name} is missing else {name})")
-        else:
-            parameters.append(name if field.default is _MISSING else f"{name}=default_{name}")
-            lines.append(f"put(self, {name!r}, {name})")
-    if hasattr(cls, "__post_init__"):
-        lines.append("self.__post_init__()")
-    exec(f"def __init__(self, {', '.join(parameters)}):\n  " + "\n  ".join(lines or ["pass"]), scope)
-    return scope["__init__"]
+@cache
+def _template(factories: tuple[bool, ...], checks: bool) -> CodeType:
+    """The code of an initializer whose parameters are called p0, p1, ...; `factories` says which a factory makes."""
+    lines = [
+        f" put{place}(self, make{place}() if p{place} is missing else p{place})"
+        if by_factory
+        else f" put{place}(self, p{place})"
+        for place, by_factory in enumerate(factories)
+    ]
+    lines.append(" self.__post_init__()" if checks else " pass")
+    parameters = ", ".join(["self", *(f"p{place}" for place in range(len(factories)))])
+    scope: dict[str, Any] = {}
+    exec(f"def __init__({parameters}):\n" + "\n".join(lines), scope)
+    code: CodeType = scope["__init__"].__code__
+    return code
 
 
 def _no_key(self: object) -> None:

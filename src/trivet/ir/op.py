@@ -7,7 +7,7 @@ has a default that is always sound, so a forgotten fact costs an optimization, n
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from trivet.core.interval import Interval
 from trivet.core.record import dataclass
 from trivet.ir.types import Shape, TensorType, Types
 
-Array = npt.NDArray[Any]
+Array: TypeAlias = "npt.NDArray[Any]"
 Arrays = tuple[Array, ...]
 Intervals = tuple[Interval, ...]
 Region = tuple[Span, ...]

@@ -5,7 +5,7 @@ The real multipliers of quantized operators are stated here and nowhere else; `c
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,8 @@ from trivet.ir.types import TensorType, Types
 _BEYOND = 2.0**62
 """Beyond every stored integer, and within int64."""
 
-Ints = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
+Ints: TypeAlias = "npt.NDArray[np.int64]"
+Reals: TypeAlias = "npt.NDArray[np.float64]"
 
 
 def centered(array: Array, type_: TensorType) -> Array:

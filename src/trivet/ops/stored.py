@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from trivet.core.quant import Multiplier, Quant, quantize_multiplier
 from trivet.ir.op import Array
 from trivet.ir.types import TensorType
 
-Float32s = npt.NDArray[np.float32]
+Float32s: TypeAlias = "npt.NDArray[np.float32]"
 
 
 def along_axis(values: Sequence[float] | Sequence[int], quant: Quant, rank: int, dtype: npt.DTypeLike) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from trivet.passes.base import Pass, Preserves, Relative
 from trivet.passes.fold_bias import bare_product
 from trivet.passes.patterns import per_channel, same_constant
 
-Vector = npt.NDArray[np.float64]
+Vector: TypeAlias = "npt.NDArray[np.float64]"
 
 
 @dataclass(frozen=True, slots=True)

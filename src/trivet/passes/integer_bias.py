@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
@@ -12,8 +14,8 @@ from trivet.ops.quantize import Dequantize
 from trivet.passes.patterns import made_by
 from trivet.passes.qdq_site import Site
 
-Reals = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+Reals: TypeAlias = "npt.NDArray[np.float64]"
+Ints: TypeAlias = "npt.NDArray[np.int64]"
 
 MAX_ROUNDING = 0.5
 """How far, in output steps, rounding a bias to the scale of the products may move the result."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from typing import TypeAlias
 
 from trivet.core.dtype import DType
 from trivet.core.record import dataclass
@@ -48,7 +49,9 @@ class Body:
         return used - defined
 
 
-Attribute = int | float | str | Array | Body | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Unreadable
+Attribute: TypeAlias = (
+    "int | float | str | Array | Body | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Unreadable"
+)
 
 
 @dataclass(frozen=True, slots=True)

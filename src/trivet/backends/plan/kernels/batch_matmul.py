@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
@@ -55,7 +57,7 @@ FAMILY = (BATCH_MATMUL_S8, BATCH_MATMUL_F32, BATCH_MATMUL_I16)
 MAX_SHIFT_I16 = 7
 """Left shifts of 64-bit sums (kernels/batch_matmul.c)."""
 
-_Params = dict[str, FieldValue | Blob | None]
+_Params: TypeAlias = "dict[str, FieldValue | Blob | None]"
 
 
 @KERNELS.kernel(BatchMatMul)

@@ -7,6 +7,7 @@ are merged, so that operands of one shape are a single long vector.
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 
@@ -28,7 +29,7 @@ BROADCAST = (
     Field("b_row", U32, "bytes from row to row of an operand b that is constant or not of rank 4"),
 )
 
-Params = dict[str, FieldValue | Blob | None]
+Params: TypeAlias = "dict[str, FieldValue | Blob | None]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from trivet.backends.ckernels import Blob, Call, CKernel
 from trivet.backends.plan.format import DTYPES
 from trivet.backends.plan.kernels.broadcast import BROADCAST, broadcast
@@ -82,7 +84,7 @@ CONV_OPERANDS_F32 = CKernel(
 CONV_TRANSPOSE_OPERANDS_F32 = CKernel(216, "conv_transpose_operands_f32", CONV_OPERANDS_F32.params)
 FAMILY = (SCATTER, TOP_K, BITWISE, CONV_OPERANDS_F32, CONV_TRANSPOSE_OPERANDS_F32)
 
-_Params = dict[str, FieldValue | Blob | None]
+_Params: TypeAlias = "dict[str, FieldValue | Blob | None]"
 
 
 @KERNELS.kernel(Scatter)

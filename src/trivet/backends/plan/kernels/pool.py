@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
@@ -50,7 +52,7 @@ AVERAGE_POOL_F32 = CKernel(
 )
 FAMILY = (MAX_POOL_S8, AVERAGE_POOL_S8, MAX_POOL_F32, AVERAGE_POOL_F32)
 
-_Params = dict[str, FieldValue | Blob | None]
+_Params: TypeAlias = "dict[str, FieldValue | Blob | None]"
 
 
 def _window_params(node: Node, op: MaxPool2D | AveragePool2D, dilation: tuple[int, int]) -> _Params:

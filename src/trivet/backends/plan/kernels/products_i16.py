@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 
@@ -65,7 +66,7 @@ POOL_I16 = CKernel(
 )
 FAMILY = (CONV_I16, CONV_TRANSPOSE_I16, POOL_I16)
 
-_Params = dict[str, FieldValue | Blob | None]
+_Params: TypeAlias = "dict[str, FieldValue | Blob | None]"
 
 
 @KERNELS.kernel(Conv2D)

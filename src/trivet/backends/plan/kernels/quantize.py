@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 
@@ -86,7 +87,7 @@ DEQUANTIZE_AXIS = CKernel(
 )
 FAMILY = (QUANTIZE, DEQUANTIZE, REQUANTIZE_Q31, LOOKUP_BYTES, QUANTIZE_AXIS, DEQUANTIZE_AXIS)
 
-_Params = dict[str, FieldValue | Blob | None]
+_Params: TypeAlias = "dict[str, FieldValue | Blob | None]"
 
 
 @KERNELS.kernel(Quantize)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -93,7 +94,7 @@ _MODES = {Sum: 0, Mean: 0, ReduceMax: 1, ReduceMin: 2, ReduceProd: 3}
 _MAX_COUNT = 1 << 23
 """So many int8 values less a zero point add up inside int32."""
 
-_Params = dict[str, FieldValue | Blob | None]
+_Params: TypeAlias = "dict[str, FieldValue | Blob | None]"
 
 
 def _sums(height: int, channels: int) -> Callable[[int], int]:

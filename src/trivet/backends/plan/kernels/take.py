@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
 
@@ -29,7 +31,7 @@ TAKE = CKernel(
 )
 FAMILY = (TAKE,)
 
-_Indices = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+_Indices: TypeAlias = "npt.NDArray[np.int32] | npt.NDArray[np.int64]"
 
 
 @KERNELS.kernel(ResizeNearest)
