@@ -102,18 +102,40 @@ class ModelBuilder:
             _Operator(number, version, inputs, outputs, options, fields, custom_code, custom_options, intermediates)
         )
 
-    def finish(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
-        """The model as the bytes of a .tflite file."""
+    def finish(self, inputs: Sequence[int], outputs: Sequence[int], called: Sequence[Subgraph] = ()) -> bytes:
+        """The model as the bytes of a .tflite file; `called` are its subgraphs from number 1 on."""
         b = flatbuffers.Builder(4096)
         buffers = [_buffer(b, None)]
+        everything: list[Subgraph] = [(self, inputs, outputs), *called]
+        operators = [operator for part, _, _ in everything for operator in part.operators]
+        codes = [_operator_code(b, operator) for operator in operators]
+        graphs, first = [], 0
+        for part, starts, ends in everything:
+            graphs.append(part.subgraph(b, buffers, first, starts, ends))
+            first += len(part.operators)
+        model = _table(
+            b,
+            "Model",
+            Version=3,
+            OperatorCodes=_offsets(b, codes),
+            Subgraphs=_offsets(b, graphs),
+            Buffers=_offsets(b, buffers),
+            Description=b.CreateString("made by a test"),
+        )
+        b.Finish(model, b"TFL3")
+        return bytes(b.Output())
+
+    def subgraph(
+        self, b: flatbuffers.Builder, buffers: list[int], first: int, inputs: Sequence[int], outputs: Sequence[int]
+    ) -> int:
+        """This computation as a table; contents join `buffers`, operator kinds are numbered from `first` on."""
         tensors = []
         for tensor in self.tensors:
             if tensor.data is not None:
                 buffers.append(_buffer(b, tensor.data))
             tensors.append(_tensor(b, tensor, 0 if tensor.data is None else len(buffers) - 1))
-        codes = [_operator_code(b, operator) for operator in self.operators]
-        operators = [_operator(b, index, operator) for index, operator in enumerate(self.operators)]
-        graph = _table(
+        operators = [_operator(b, first + index, operator) for index, operator in enumerate(self.operators)]
+        return _table(
             b,
             "SubGraph",
             Tensors=_offsets(b, tensors),
@@ -121,17 +143,10 @@ class ModelBuilder:
             Inputs=_ints(b, inputs),
             Outputs=_ints(b, outputs),
         )
-        model = _table(
-            b,
-            "Model",
-            Version=3,
-            OperatorCodes=_offsets(b, codes),
-            Subgraphs=_offsets(b, [graph]),
-            Buffers=_offsets(b, buffers),
-            Description=b.CreateString("made by a test"),
-        )
-        b.Finish(model, b"TFL3")
-        return bytes(b.Output())
+
+
+Subgraph = tuple[ModelBuilder, Sequence[int], Sequence[int]]
+"""A computation with the tensors that enter and leave it."""
 
 
 def _table(b: flatbuffers.Builder, name: str, **fields: FieldValue) -> int:

@@ -18,8 +18,6 @@ from trivet.frontends.tflite import load
 from trivet.ir.graph import Value
 
 REFUSALS = {
-    "LiteRT__l2_norm_composite": "a StableHLO operator",
-    "LiteRT__simple_group_norm_op": "a StableHLO operator",
     "LiteRT__single_rsqrt_default_a8w8_recipe_quantized": "RSQRT on i8; accepted is float32",
     "LiteRT__static_w8_a16_quantized_q_einsum": "batch_matmul does not take",
     "LiteRT__static_w8_a16_quantized_v_einsum": "batch_matmul does not take",

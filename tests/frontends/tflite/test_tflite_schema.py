@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import tflite
 
-from trivet.frontends.tflite.schema import ELEMENT_TYPES, OPERATORS, kinds_with_options, layout
+from trivet.frontends.tflite.schema import ELEMENT_TYPES, OPERATORS, SECOND_UNION, kinds_with_options, layout
 
 TABLES = {
     "CONV_2D": "Conv2DOptions",
@@ -50,6 +50,10 @@ TABLES = {
     "SVDF": "SVDFOptions",
     "UNIDIRECTIONAL_SEQUENCE_LSTM": "UnidirectionalSequenceLSTMOptions",
     "CALL_ONCE": "CallOnceOptions",
+    "CALL": "CallOptions",
+    "IF": "IfOptions",
+    "WHILE": "WhileOptions",
+    "STABLEHLO_COMPOSITE": "StableHLOCompositeOptions",
     "VAR_HANDLE": "VarHandleOptions",
 }
 FIELDS = {
@@ -67,9 +71,18 @@ FIELDS = {
     "splits": "NumSplits",
     "block": "BlockSize",
     "subgraph": "InitSubgraphIndex",
+    "then_subgraph": "ThenSubgraphIndex",
+    "else_subgraph": "ElseSubgraphIndex",
+    "cond_subgraph": "CondSubgraphIndex",
+    "body_subgraph": "BodySubgraphIndex",
     "pot_scale_int16": "PotScaleInt16",
 }
-FIELDS_OF = {("PACK", "count"): "ValuesCount", ("UNPACK", "count"): "Num"}
+FIELDS_OF = {
+    ("CALL", "subgraph"): "Subgraph",
+    ("STABLEHLO_COMPOSITE", "subgraph"): "DecompositionSubgraphIndex",
+    ("PACK", "count"): "ValuesCount",
+    ("UNPACK", "count"): "Num",
+}
 
 
 class RecordingTable:
@@ -103,7 +116,8 @@ def test_every_option_table_is_checked() -> None:
 def test_options_of(kind: str) -> None:
     declared = layout(kind)
     assert declared is not None
-    assert declared.tag == getattr(tflite.BuiltinOptions, TABLES[kind])
+    union = tflite.BuiltinOptions2 if kind in SECOND_UNION else tflite.BuiltinOptions
+    assert declared.tag == getattr(union, TABLES[kind])
     binding = getattr(tflite, TABLES[kind])()
     for name, field in declared.fields.items():
         if name.startswith("_"):

@@ -62,6 +62,7 @@ class Scope:
     problems: list[CompileError] = field(default_factory=list)
     called: set[int] = field(default_factory=set)
     interned: dict[tuple[TensorType, bytes], Value] = field(default_factory=dict)
+    depth: int = 0
 
     def run(self) -> None:
         """Convert every operator; what cannot be converted is in `problems` afterwards."""
@@ -86,7 +87,7 @@ class Scope:
         if not (isinstance(problem, NotConstant) and self.doubtful.intersection(inputs)):
             self.problems.append(problem)
         for index in outputs:
-            self._doubt(index)
+            self.doubt(index)
 
     def value(self, index: int) -> Value:
         """The value that stands for a tensor.
@@ -119,7 +120,7 @@ class Scope:
         name = self.subgraph.tensors[record.outputs[0]].name.split(";")[0] if record.outputs else ""
         return Place(self.model.file, index, record.kind, name)
 
-    def _doubt(self, index: int) -> None:
+    def doubt(self, index: int) -> None:
         """Let a tensor that nothing computes stand with its declared type, if it has one."""
         self.doubtful.add(index)
         tensor = self.subgraph.tensors[index]

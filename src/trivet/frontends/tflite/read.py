@@ -12,7 +12,7 @@ from trivet.core.dtype import DType
 from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
 from trivet.frontends.tflite.flatbuffer import Buffer, Table
-from trivet.frontends.tflite.schema import ELEMENT_TYPES, IDENTIFIER, OPERATORS, Field, layout
+from trivet.frontends.tflite.schema import ELEMENT_TYPES, IDENTIFIER, OPERATORS, SECOND_UNION, Field, layout
 from trivet.frontends.tflite.sparse import Sparsity, read_sparsity
 
 _MAX_RANK = 8
@@ -192,7 +192,8 @@ def _options(table: Table, kind: str) -> dict[str, Option]:
     expected = layout(kind)
     if expected is None:
         return {}
-    tag, options = table.integer(3, "B"), table.table(4)
+    slot = 11 if kind in SECOND_UNION else 3
+    tag, options = table.integer(slot, "B"), table.table(slot + 1)
     if tag not in (0, expected.tag):
         table.buffer.corrupt(f"the options of {kind} are of another operator")
     return {name: _option(options if tag else None, field) for name, field in expected.fields.items()}

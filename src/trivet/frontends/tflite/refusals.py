@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from trivet.errors import Unsupported
 
-_LOOP = "unroll the loop when exporting (Keras: unroll=True)"
 _RECURRENT = "export the layer as a plain graph: Keras with unroll=True, or as a streaming network with variables"
 _TABLE = "replace strings by numbers before the network"
 _OUTSIDE = "cut the network before it, and compute it in the application"
@@ -15,9 +14,6 @@ _REASONS: dict[str, tuple[str, str]] = {
     "BIDIRECTIONAL_SEQUENCE_RNN": ("recurrent layers of this kind do not convert", _RECURRENT),
     "LSTM": ("recurrent layers of this kind do not convert", _RECURRENT),
     "RNN": ("recurrent layers of this kind do not convert", _RECURRENT),
-    "WHILE": ("a loop whose number of rounds is decided at run time", _LOOP),
-    "IF": ("a branch that is decided at run time", "export the network with the condition fixed"),
-    "CALL": ("a call of another subgraph", "inline it when exporting"),
     "NON_MAX_SUPPRESSION_V4": ("the number of results depends on the data", _OUTSIDE),
     "NON_MAX_SUPPRESSION_V5": ("the number of results depends on the data", _OUTSIDE),
     "WHERE": ("the number of results depends on the data", _OUTSIDE),

@@ -133,6 +133,10 @@ _OPTIONS: dict[str, tuple[int, str]] = {
     "SVDF": (6, "rank:i activation:b asymmetric_inputs:?"),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (71, "activation:b cell_clip:f proj_clip:f time_major:? asymmetric_inputs:?"),
     "CALL_ONCE": (103, "subgraph:i"),
+    "CALL": (16, "subgraph:I"),
+    "IF": (92, "then_subgraph:i else_subgraph:i"),
+    "WHILE": (93, "cond_subgraph:i body_subgraph:i"),
+    "STABLEHLO_COMPOSITE": (21, "name:s subgraph:i"),
     "VAR_HANDLE": (111, "container:s shared_name:s"),
 }
 
@@ -142,6 +146,10 @@ def _field(slot: int, text: str) -> tuple[str, Field]:
     name, _, form = text.partition(":")
     form, _, default = form.partition("=")
     return name, Field(slot, form, int(default or 0))
+
+
+SECOND_UNION = frozenset({"STABLEHLO_COMPOSITE"})
+"""Operators whose option table is in the second union, which later schemas added."""
 
 
 @cache

@@ -24,6 +24,7 @@ FAMILIES = (
     "custom",
     "recurrent",
     "indexing",
+    "control",
     "signal",
 )
 """Those that most networks need come first: a family is imported when no earlier one knows an operator."""
