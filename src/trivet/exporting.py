@@ -58,11 +58,11 @@ def compile_module(
     Raises: CompileError where the model cannot be compiled or the output cannot be written.
     """
     options = request.options(model)
-    if (settings.compress or settings.warm_weights) and options.style is Style.CODE:
+    if settings.compress and options.style is Style.CODE:
         raise Unsupported(
-            "a module whose schedule is code reads its constants in place",
+            "a module whose schedule is code does not decode constants",
             where=output,
-            hint="use --style plan, or leave out --compress and --no-xip",
+            hint="use --style plan, or leave out --compress; --no-xip copies them to memory",
         )
     check_output(output, request.overwrite)
     loaded = driver.load(model, settings)

@@ -160,15 +160,67 @@ def test_rows_and_memories_are_those_of_the_plan(way: str, tight: str, tmp_path:
         assert np.array_equal(expected, actual)
 
 
+WARM = replace(STREAMED, warm_weights=True)
+
+
+@pytest.mark.parametrize("way", ["static", "table", "memory of the caller"])
+def test_constants_are_copied_once_by_a_hook_that_can_be_replaced(way: str, tmp_path: Path) -> None:
+    gcc = needed("gcc", package="gcc")
+    sources = module(DIGITS, tmp_path / "net", WAYS[way], WARM)
+    hook = tmp_path / "hook.h"
+    hook.write_text(
+        """
+#include <stdio.h>
+#include <string.h>
+#define NET_COPY(to, from, bytes) (printf("copied %u\\n", (unsigned)(bytes)), memcpy((to), (from), (bytes)))
+"""
+    )
+    checks = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-include", str(hook)]
+    program = tmp_path / "program"
+    build([gcc, *STRICT, *checks, *sources, str(tmp_path / "net/test/net_test.c"), "-o", str(program), "-lm"])
+    residency = json.loads((tmp_path / "net/residency.json").read_text())
+    size = residency["constants"]["bytes"]
+    assert residency["constants"]["copied_to"] == "weights" and size > 0
+    lines = run(program).splitlines()
+    assert [line for line in lines if "copied" in line] == [f"copied {size}"] and lines[-1] == "passed"
+
+
+def test_a_run_without_its_constants_is_refused(tmp_path: Path) -> None:
+    gcc = needed("gcc", package="gcc")
+    sources = module(DIGITS, tmp_path / "net", replace(WAYS["memory of the caller"], samples=0), WARM)
+    main = tmp_path / "main.c"
+    main.write_text(
+        """
+#include <stdio.h>
+#include "net.h"
+static uint64_t fast[NET_FAST_BYTES / 8 + 3], weights[NET_WEIGHTS_BYTES / 8 + 3];
+static uint8_t *aligned(uint64_t *memory) { return (uint8_t *)memory + (0u - (uintptr_t)memory) % 16; }
+int main(void) {
+    static net_context context;
+    if (net_init(&context) || net_bind_region(&context, 0, aligned(fast), NET_FAST_BYTES)) return 1;
+    if (net_bind_region(&context, 1, aligned(weights), NET_WEIGHTS_BYTES)) return 2;
+    if (net_run(&context) != NET_ERR_NOT_INITIALIZED) return 3;
+    puts(net_reset(&context) == NET_OK && net_run(&context) == NET_OK ? "ok" : "wrong");
+    return 0;
+}
+"""
+    )
+    build([gcc, *STRICT, *sources, str(main), "-o", str(tmp_path / "program"), "-lm"])
+    assert run(tmp_path / "program") == "ok\n"
+
+
 @pytest.mark.parametrize("weights", [{"compress": True}, {"warm_weights": True}], ids=["compressed", "warm"])
-def test_constants_that_are_not_in_place_need_the_plan_as_data(weights: dict[str, bool], tmp_path: Path) -> None:
+def test_plans_as_data_unpack_or_copy_their_constants(weights: dict[str, bool], tmp_path: Path) -> None:
     settings = replace(STREAMED, **weights)
-    with pytest.raises(Unsupported, match="reads its constants in place"):
-        module(DIGITS, tmp_path / "net", WAYS["static"], settings)
     module(DIGITS, tmp_path / "net", replace(WAYS["plan"], samples=0), settings)
     artifact, made = api.compile(DIGITS), Simulated(tmp_path / "net")
     inputs = artifact.random_inputs(0)
     assert np.array_equal(artifact.run(inputs)[0], made.run(inputs)[0])
+
+
+def test_code_decodes_no_constants(tmp_path: Path) -> None:
+    with pytest.raises(Unsupported, match="does not decode constants"):
+        module(DIGITS, tmp_path / "net", WAYS["static"], replace(STREAMED, compress=True))
 
 
 def test_rows_are_asked_for_before_a_plan_as_data_is_made(tmp_path: Path) -> None:

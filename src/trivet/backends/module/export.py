@@ -55,7 +55,7 @@ def module_files(request: Request) -> dict[str, bytes]:
     files = {path: data.replace(b"{DATE}", _date()) for path, data in files.items()}
     files["LICENSE"] = _LICENSE.read_bytes()
     files["plan.json"] = records.plan_record(info, request.plan, request.selection, options, request.name)
-    files["residency.json"] = records.residency_record(request.plan, request.data)
+    files["residency.json"] = records.residency_record(request.plan, info, request.data)
     files["build-record.json"] = records.build_record(request.model_sha256, request.configuration)
     files["README.md"] = _readme(request, info, files).encode()
     return dict(sorted(files.items()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from trivet.backends.module import staging
 from trivet.backends.module.options import Memory, ModuleOptions, Style
 from trivet.backends.plan.reader import PlanInfo, PortInfo
 from trivet.core.version import __version__
@@ -60,6 +61,7 @@ def public_header(plan: PlanInfo, options: ModuleOptions, name: str, rows: str =
         *_region_macros(plan, upper),
         "",
         *_placement(upper),
+        *(staging.macro(upper) if staging.is_staged(plan, options) else []),
         *_types(p, upper),
         *([rows, ""] if rows else []),
         *_callback(p, options),
@@ -68,6 +70,7 @@ def public_header(plan: PlanInfo, options: ModuleOptions, name: str, rows: str =
         *([f"    uintptr_t runtime[{RUNTIME_WORDS}];"] if options.style is Style.PLAN else []),
         f"    uint8_t *memory[{upper}_REGIONS];",
         "    uint32_t state;",
+        *(["    uint32_t staged; /* 1: the constants are in memory */"] if staging.is_staged(plan, options) else []),
         *([f"    {p}_border border;"] if rows else []),
         *([f"    {p}_callback callback;", "    void *user;"] if options.has_callback else []),
         f"}} {p}_context;",

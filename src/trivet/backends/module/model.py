@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from trivet.backends.module import staging
 from trivet.backends.module.firings import Loop, Schedule, loops, stream_order
 from trivet.backends.module.header import KERNELS_VERSION, STATUSES, c_float, c_string, port_initializer
 from trivet.backends.module.layers import Layer, Layers, Operand, layers_of
@@ -59,7 +60,7 @@ class ModelSource:
         return "\n\n".join(part.strip("\n") for part in parts if part) + "\n"
 
     def _head(self) -> str:
-        p, upper = self._p, self._upper
+        p, upper, warm = self._p, self._upper, self._plan.warm_region
         return f"""
 /* {self._name}: layers and schedule, made by Trivet {__version__}. Apache-2.0. */
 #include "{p}.h"
@@ -78,7 +79,7 @@ class ModelSource:
 
 #define READY 0x54475253u
 #define BORDER {"&context->border" if self._has_rows else "NULL"}
-#define CONSTANTS ((const uint8_t *){p}_constants)"""
+#define CONSTANTS {"((const uint8_t *)" + p + "_constants)" if warm is None else f"context->memory[{warm}]"}"""
 
     def _ports(self) -> str:
         lines = []
@@ -344,7 +345,8 @@ static {p}_status run_all(const {p}_context *context) {{
         return "\n\n".join(part.strip("\n") for part in [*parts, self._status_text()])
 
     def _states(self) -> str:
-        lines = []
+        """What a reset copies: the constants once, where they are staged, and states."""
+        lines = list(staging.copy(self._plan, self._options))
         for state in self._plan.states:
             t = self._plan.tensors[state.tensor]
             lines.append(
@@ -359,6 +361,7 @@ static {p}_status run_all(const {p}_context *context) {{
         place = "".join(f"    context->memory[{i}] = {f'memory_{i}' if static else 'NULL'};\n" for i in range(count))
         border = "    memset(&context->border, 0, sizeof context->border);\n" if self._has_rows else ""
         callback = "    context->callback = NULL;\n    context->user = NULL;\n" if self._options.has_callback else ""
+        limits = "    TRY(accepts(context));\n" if self._limited() else ""
         return f"""
 static {p}_status check(const {p}_context *context) {{
     if (context == NULL) {{
@@ -379,7 +382,7 @@ static {p}_status check(const {p}_context *context) {{
     if (context == NULL) {{
         return {upper}_ERR_NULL;
     }}
-{place}{border}{callback}    context->state = READY;
+{place}{border}{callback}{staging.unset(self._plan)}    context->state = READY;
     return {f"{p}_reset(context)" if static else f"{upper}_OK"};
 }}
 {"" if static else self._bind()}
@@ -390,7 +393,7 @@ static {p}_status check(const {p}_context *context) {{
 
 {self._accepts()}{p}_status {p}_run({p}_context *context) {{
     TRY(check(context));
-{self._border_check()}{"    TRY(accepts(context));" + chr(10) if self._limited() else ""}    return run_all(context);
+{staging.check(self._plan, self._options)}{self._border_check()}{limits}    return run_all(context);
 }}"""
 
     def _border_check(self) -> str:
@@ -453,7 +456,7 @@ static {p}_status accepts(const {p}_context *context) {{
         return {upper}_ERR_MISALIGNED;
     }}
     context->memory[region] = (uint8_t *)memory;
-    return {upper}_OK;
+{staging.unset(self._plan)}    return {upper}_OK;
 }}
 """
 

@@ -54,8 +54,8 @@ def _decision(node: Node, selection: Selection) -> dict[str, object]:
     return {"value": value, "operator": node.op.name, "kernel": selection.call(node).kernel.name, "rejected": rejected}
 
 
-def residency_record(plan: ExecutionPlan, data: bytes) -> bytes:
-    """`residency.json`: every buffer with its place, size and life, counted in streams; hashes of plan and layout."""
+def residency_record(plan: ExecutionPlan, info: PlanInfo, data: bytes) -> bytes:
+    """`residency.json`: every buffer with its place, size and life, counted in streams; constants; hashes."""
     buffers: list[dict[str, object]] = [
         {
             "name": b.name,
@@ -73,9 +73,13 @@ def residency_record(plan: ExecutionPlan, data: bytes) -> bytes:
         {"name": r.name, "bytes": plan.region_bytes(r.name), "fast": r.is_fast, "limit": r.size_bytes}
         for r in plan.regions
     ]
+    warm = None if info.warm_region is None else info.regions[info.warm_region]
+    if warm is not None:
+        regions.append({"name": warm.name, "bytes": warm.size_bytes, "fast": False, "limit": None})
+    constants = {"bytes": len(info.constants), "copied_to": None if warm is None else warm.name}
     layout = json.dumps([buffers, regions], sort_keys=True).encode()
     hashes = {"plan_sha256": _sha256(data), "layout_sha256": _sha256(layout)}
-    return _json({"regions": regions, "buffers": buffers, **hashes})
+    return _json({"regions": regions, "buffers": buffers, "constants": constants, **hashes})
 
 
 def build_record(model_sha256: Mapping[str, str], configuration: Mapping[str, object]) -> bytes:

@@ -101,7 +101,10 @@ class StateInfo:
 
 @dataclass(frozen=True, slots=True)
 class PlanInfo:
-    """Everything in a plan file, with indices into these tuples; `streams` and `stages` are ranges."""
+    """Everything in a plan file, with indices into these tuples; `streams` and `stages` are ranges.
+
+    `warm_region` holds a copy of the constants, None where they are read in place.
+    """
 
     size_bytes: int
     section_bytes: Mapping[str, int]
@@ -114,6 +117,7 @@ class PlanInfo:
     outputs: tuple[PortInfo, ...]
     states: tuple[StateInfo, ...]
     constants: bytes
+    warm_region: int | None = None
 
     @property
     def has_rows(self) -> bool:
@@ -137,7 +141,7 @@ def read(data: bytes) -> PlanInfo:
     """Raises: InvalidModel, where the bytes are no whole and undamaged plan."""
     header = _header(data)
     reader = _Reader(data, {s.name: _place(data, header, s) for s in f.SECTIONS})
-    return reader.plan()
+    return reader.plan(_int(header, "warm_region"))
 
 
 def _header(data: bytes) -> Row:
@@ -173,7 +177,7 @@ class _Reader:
         assert section.record is not None
         return [section.record.unpack(self.data, offset + i * section.item_bytes) for i in range(count)]
 
-    def plan(self) -> PlanInfo:
+    def plan(self, warm_region: int) -> PlanInfo:
         tensors = tuple(self.tensor(row) for row in self.rows["tensors"])
         return PlanInfo(
             size_bytes=len(self.data),
@@ -190,6 +194,7 @@ class _Reader:
             outputs=tuple(self.port(row, tensors) for row in self.rows["outputs"]),
             states=tuple(StateInfo(_int(r, "tensor"), _int(r, "initial")) for r in self.rows["states"]),
             constants=self.bytes("constants"),
+            warm_region=None if warm_region == f.NONE else warm_region,
         )
 
     def bytes(self, section: str) -> bytes:
