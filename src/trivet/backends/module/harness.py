@@ -37,6 +37,57 @@ static unsigned far(const void *actual, const void *expected, size_t bytes, floa
 }
 """
 
+_SPEECH = """\
+/* Where text goes: to stdout, with TEST_SEMIHOSTING to the debugger or emulator, or to a function of yours that
+ * TEST_PUT names (a UART). With semihosting the program ends there too, with the number of failures. */
+#if defined(TEST_SEMIHOSTING)
+static int32_t semihosting(int32_t operation, const void *block) {{
+#if defined(__riscv)
+    register int32_t a0 __asm__("a0") = operation;
+    register const void *a1 __asm__("a1") = block;
+    __asm__ volatile(".option push\\n.option norvc\\nslli x0, x0, 0x1f\\nebreak\\nsrai x0, x0, 7\\n.option pop"
+                     : "+r"(a0) : "r"(a1) : "memory");
+    return a0;
+#else
+    register int32_t r0 __asm__("r0") = operation;
+    register const void *r1 __asm__("r1") = block;
+    __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+    return r0;
+#endif
+}}
+#define TEST_PUT(text) (void)semihosting(0x04, (text))
+#elif defined(TEST_PUT)
+extern void TEST_PUT(const char *text);
+#else
+#include <stdio.h>
+#define TEST_PUT(text) (void)fputs((text), stdout)
+#endif
+
+static void put_number(unsigned long value) {{
+    char digits[24];
+    size_t at = sizeof digits - 1;
+    digits[at] = 0;
+    do {{
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    }} while (value > 0);
+    TEST_PUT(&digits[at]);
+}}
+
+static void report(const char *what, unsigned long number, unsigned long index, unsigned wrong, unsigned long count) {{
+    TEST_PUT("run ");
+    put_number(number);
+    TEST_PUT(what);
+    put_number(index);
+    TEST_PUT(": ");
+    put_number(wrong);
+    TEST_PUT(" of ");
+    put_number(count);
+    TEST_PUT(" differ\\n");
+}}
+
+"""
+
 _ROWS = """\
 /* Whole inputs and outputs, of which rows are given and taken. */
 static const uint8_t *given[{upper}_INPUTS + 1];
@@ -95,18 +146,13 @@ def test_program(plan: PlanInfo, options: ModuleOptions, samples: Sequence[Sampl
             )
         bind += f"    failures += {p}_reset(&network) != {upper}_OK;\n"
     return f"""\
-/* Compares what the module computes with what it must. TEST_PRINT may be defined to another printf. */
+/* Compares what the module computes with what it must. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "{p}.h"
 
-#ifndef TEST_PRINT
-#define TEST_PRINT printf
-#endif
-
-{"".join(arrays)}
+{_SPEECH.format()}{"".join(arrays)}
 {memory}static {p}_context network;
 
 {rows}{_COMPARISONS}
@@ -116,7 +162,11 @@ int main(void) {{
     (void)differing;
     (void)far;
     failures += {p}_init(&network) != {upper}_OK;
-{bind}{"".join(runs)}    TEST_PRINT(failures == 0 ? "passed\\n" : "FAILED\\n");
+{bind}{"".join(runs)}    TEST_PUT(failures == 0 ? "passed\\n" : "FAILED\\n");
+#if defined(TEST_SEMIHOSTING)
+    const uintptr_t ending[2] = {{0x20026u, (uintptr_t)failures}};
+    (void)semihosting(0x20, ending);
+#endif
     return failures;
 }}
 """
@@ -143,6 +193,6 @@ def _run(number: int, sample: Sample, plan: PlanInfo, p: str) -> str:
             lines.append(f"    wrong = far({actual}, {sample.tolerance!r}f);")
         else:
             lines.append(f"    wrong = differing({actual});")
-        lines.append(f'    TEST_PRINT("run {number}, output {index}: %u of {array.size} differ\\n", wrong);')
+        lines.append(f'    report(", output ", {number}, {index}, wrong, {array.size});')
         lines.append("    failures += wrong != 0;")
     return "\n".join(lines) + "\n"
