@@ -48,6 +48,7 @@ FAMILIES: Mapping[str, Sequence[type[Op]]] = {
     "copy": (m.Copy,),
     "lookup": (a.Lookup, *_BYTE_FUNCTIONS),
     "conv_mve": (conv.Conv2D, matmul.Dense),
+    "dense_dsp": (matmul.Dense,),
     "conv_dsp": (conv.Conv2D, matmul.Dense),
     "conv": (conv.Conv2D, matmul.Dense),
     "dense_rows": (dense_rows.DenseToRows, dense_rows.DenseOfRows),
@@ -105,6 +106,7 @@ what is missing here is never found."""
 
 REQUIRES: Mapping[str, frozenset[str]] = {
     "conv_mve": frozenset({"mve"}),
+    "dense_dsp": frozenset({"dsp"}),
     "conv_dsp": frozenset({"dsp"}),
     "depthwise_mve": frozenset({"mve"}),
     "depthwise_dsp": frozenset({"dsp"}),

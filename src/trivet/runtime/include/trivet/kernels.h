@@ -7,6 +7,7 @@
 #include "trivet/kernels/copy.h"
 #include "trivet/kernels/lookup.h"
 #include "trivet/kernels/conv_mve.h"
+#include "trivet/kernels/dense_dsp.h"
 #include "trivet/kernels/conv_dsp.h"
 #include "trivet/kernels/conv.h"
 #include "trivet/kernels/dense_rows.h"
@@ -45,6 +46,7 @@
     TRIVET_KERNELS_COPY(X) \
     TRIVET_KERNELS_LOOKUP(X) \
     TRIVET_KERNELS_CONV_MVE(X) \
+    TRIVET_KERNELS_DENSE_DSP(X) \
     TRIVET_KERNELS_CONV_DSP(X) \
     TRIVET_KERNELS_CONV(X) \
     TRIVET_KERNELS_DENSE_ROWS(X) \
@@ -77,5 +79,5 @@
     TRIVET_KERNELS_SIGNAL(X) \
     TRIVET_KERNELS_FILTER_BANK(X) \
 
-#define TRIVET_KERNEL_COUNT 251
+#define TRIVET_KERNEL_COUNT 252
 #endif
