@@ -12,6 +12,7 @@ from trivet.compare import FLOAT_TOLERANCE, Comparison, compare
 from trivet.core.numerics import Numerics
 from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
+from trivet.frontends.options import is_read_as_stored
 from trivet.ir.graph import Graph, Port, Value
 from trivet.ir.op import Array
 from trivet.reference import Reference, ReferenceRefused, references_for
@@ -69,7 +70,7 @@ def check(
     graph = loaded.graph
     _check_interface(artifact, graph, model)
     verdicts = [_oracle(artifact, graph, settings, inputs, outputs)]
-    for reference in references_for(model):
+    for reference in references_for(model) if is_read_as_stored(model) else ():
         verdicts.append(_reference(reference, model, loaded.numerics, inputs, outputs, bool(graph.states)))
     return verdicts
 

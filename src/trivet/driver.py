@@ -22,7 +22,8 @@ from trivet.core.late import late
 from trivet.core.numerics import Numerics
 from trivet.core.record import dataclass
 from trivet.errors import DoesNotFit, InvalidModel, Unsupported
-from trivet.frontends.options import Loaded, LoadOptions
+from trivet.extending import load_extensions
+from trivet.frontends.options import Loaded, LoadOptions, text_of
 from trivet.ir.graph import Graph
 from trivet.ir.op import Array
 from trivet.ops import OP_BY_NAME
@@ -156,6 +157,7 @@ def load(path: str | Path, settings: Settings | None = None) -> Loaded:
 
     Raises: CompileError with all problems of the file.
     """
+    load_extensions()
     settings = settings or Settings()
     file = Path(path)
     suffix = file.suffix if settings.format is None else f".{settings.format}"
@@ -270,6 +272,7 @@ def board(settings: Settings) -> Target | None:
     name = settings.target
     if name is None or name in BACKENDS or settings.accelerator is not None:
         return None
+    load_extensions()
     target = targets.find_target(name)
     if target is None:
         known = ", ".join([*BACKENDS, *targets.target_names()])
@@ -390,6 +393,7 @@ def legalization(settings: Settings) -> tuple[Pass, ...]:
 
 def passes_by_name(settings: Settings | None = None) -> dict[str, Pass]:
     """Every pass of the pipelines and of the backends, configured as the settings say."""
+    load_extensions()
     settings = settings or Settings()
     legal = (
         machine(settings).legalize()
@@ -422,7 +426,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 def _read_text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return text_of(file)
     except OSError as error:
         raise InvalidModel(f"cannot read: {error.strerror or error}", where=file) from None
     except UnicodeDecodeError:

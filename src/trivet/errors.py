@@ -43,6 +43,10 @@ class InvalidTarget(CompileError):
     """A file that should describe a machine does not, or not so that it makes sense."""
 
 
+class ExtensionFault(CompileError):
+    """An installed package adds something to Trivet that does not fit."""
+
+
 class MayOverflow(CompileError):
     """Exact integer arithmetic could leave its type."""
 

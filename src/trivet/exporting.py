@@ -16,6 +16,7 @@ from trivet.backends.module.names import check_prefix, default_prefix
 from trivet.backends.module.options import Memory, ModuleOptions, ScheduleStyle, Style
 from trivet.core.record import dataclass
 from trivet.errors import Unsupported
+from trivet.extending import load_extensions
 from trivet.ir.graph import Graph
 from trivet.passes.manager import Instrument
 from trivet.passes.traces import model_inputs
@@ -99,6 +100,7 @@ def configuration(settings: driver.Settings, options: ModuleOptions) -> dict[str
         "preserve_input": settings.preserve_input,
         "target": None if settings.target is None else Path(settings.target).name,
         "portable_kernels": settings.portable_kernels,
+        "extensions": [str(extension) for extension in load_extensions()],
         "subgraph": settings.subgraph,
         "input_shapes": {name: list(shape) for name, shape in sorted(settings.input_shapes.items())},
         "bindings": sorted(settings.bindings),

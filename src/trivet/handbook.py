@@ -11,9 +11,10 @@ from types import FunctionType
 
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.core.record import dataclass
+from trivet.extending import load_extensions
 from trivet.ir.op import Op
 from trivet.ir.text.values import field_hints
-from trivet.ops import ALL_OPS
+from trivet.ops import OP_BY_NAME
 
 _CONVERTER_TABLES = {"onnx": "trivet.frontends.onnx.ops", "tflite": "trivet.frontends.tflite.ops"}
 _OPTIONAL_FACTS = ("bound", "access", "tile")
@@ -22,7 +23,7 @@ _SOURCE = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A definition: `file` counts from the package's directory."""
+    """A definition: `file` counts from the package's directory, it is absolute for what an extension brings."""
 
     name: str
     file: str
@@ -69,9 +70,10 @@ class OpEntry:
 
 
 def entries() -> list[OpEntry]:
-    """Every operator, in the order of ALL_OPS."""
+    """Every operator, those of extensions last."""
+    load_extensions()
     mentions = {name: _mentions_by_kind(module) for name, module in _CONVERTER_TABLES.items()}
-    return [_entry(op, mentions) for op in ALL_OPS]
+    return [_entry(op, mentions) for op in OP_BY_NAME.values()]
 
 
 def operators_markdown() -> str:
@@ -163,7 +165,8 @@ def _code_names(code: object) -> Iterator[str]:
 
 def _place(value: type | Callable[..., object], name: str) -> Place:
     file = Path(inspect.getsourcefile(value) or "")
-    return Place(name, file.relative_to(_SOURCE).as_posix(), inspect.getsourcelines(value)[1])
+    inside = file.relative_to(_SOURCE) if _SOURCE in file.parents else file
+    return Place(name, inside.as_posix(), inspect.getsourcelines(value)[1])
 
 
 def _kernel(kernel: Callable[..., object], requires: frozenset[str]) -> Place:

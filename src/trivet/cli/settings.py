@@ -15,6 +15,7 @@ from trivet.core.late import late
 from trivet.core.numerics import Numerics
 from trivet.driver import ACCELERATORS, BACKENDS, Settings, pass_names, passes_by_name
 from trivet.errors import InvalidModel
+from trivet.extending import load_extensions
 from trivet.ir.op import Array
 from trivet.passes.manager import Instrument
 from trivet.planning.options import Allocator, Objective
@@ -113,6 +114,7 @@ def machine_of(name: str) -> targets.Target | None:
     """
     if name in BACKENDS or name.partition(":")[0] in ACCELERATORS:
         return None
+    load_extensions()
     found = targets.find_target(name)
     if found is None:
         choose("target", name, [*BACKENDS, *targets.target_names()])

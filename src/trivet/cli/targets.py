@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from trivet.cli.options import UsageError, choose, print_json
+from trivet.extending import load_extensions
 from trivet.targets import Memory, Target, find_target, read_target, target_names
 
 
@@ -16,6 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    load_extensions()
     if arguments.action == "show":
         if arguments.name is None:
             raise UsageError("targets show needs the NAME of a target")

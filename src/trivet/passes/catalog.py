@@ -31,6 +31,9 @@ else:
 
 LEVELS = (0, 1, 2)
 
+ADDED: list[tuple[Pass, str]] = []
+"""Passes of extensions, each with the name of the one after which it runs."""
+
 OPTIMIZE = Fixpoint((Canonicalize(), ConstFold(), Cse(), Dce()))
 
 
@@ -47,7 +50,16 @@ def graph_pipeline(level: int, i32: Interval | None = None) -> Pipeline:
 def whole_pipeline(graph: Graph, level: int, i32: Interval | None = None, ports: bool = True) -> Pipeline:
     """Normalization where the graph needs it, then the level's pipeline; `ports` as `normalize` takes it."""
     needed = () if is_exact_program(graph) else normalize(ports)
-    return (*needed, *graph_pipeline(level, i32))
+    return with_added((*needed, *graph_pipeline(level, i32)))
+
+
+def with_added(pipeline: Pipeline) -> Pipeline:
+    """The pipeline with the passes of extensions; where the pass that they follow does not run, they do not either."""
+    for pass_, after in ADDED:
+        places = [i for i, element in enumerate(pipeline) if any(p.name == after for p in flat((element,)))]
+        if places:
+            pipeline = (*pipeline[: places[-1] + 1], pass_, *pipeline[places[-1] + 1 :])
+    return pipeline
 
 
 def is_exact_program(graph: Graph) -> bool:
@@ -65,7 +77,7 @@ def all_passes(i32: Interval | None = None, ports: bool = True) -> dict[str, Pas
     for level in LEVELS:
         for pass_ in flat((*normalize(ports), *graph_pipeline(level, i32))):
             found.setdefault(pass_.name, pass_)
-    return found
+    return found | {pass_.name: pass_ for pass_, _ in ADDED}
 
 
 def flat(pipeline: Pipeline) -> Iterator[Pass]:

@@ -6,19 +6,22 @@ from pathlib import Path
 
 from trivet.targets.reader import Memory, Target, read_file
 
-__all__ = ["Memory", "Target", "find_target", "is_file", "read_target", "target_names"]
+__all__ = ["ADDED", "Memory", "Target", "find_target", "is_file", "read_target", "target_names"]
 
 _DATA = Path(__file__).parent / "data"
 
+ADDED: dict[str, Path] = {}
+"""Files of extensions, by the name of the target."""
+
 
 def target_names() -> list[str]:
-    """Every target that Trivet brings, in alphabetical order."""
-    return sorted(path.stem for path in _DATA.glob("*.toml"))
+    """Every target that Trivet or an extension brings, in alphabetical order."""
+    return sorted([*(path.stem for path in _DATA.glob("*.toml")), *ADDED])
 
 
 def read_target(name: str) -> Target:
     """The target called `name`, which must be one of `target_names()`."""
-    return read_file(_DATA / f"{name}.toml")
+    return read_file(ADDED.get(name, _DATA / f"{name}.toml"))
 
 
 def is_file(name: str) -> bool:

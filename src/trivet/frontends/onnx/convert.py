@@ -19,7 +19,7 @@ from trivet.frontends.onnx.ops import CONVERTERS
 from trivet.frontends.onnx.order import execution_order
 from trivet.frontends.onnx.read import inferred_types, read
 from trivet.frontends.onnx.refusals import refusal
-from trivet.frontends.options import Loaded, LoadOptions
+from trivet.frontends.options import ADDED_ONNX, Loaded, LoadOptions
 from trivet.ir.graph import Graph, Node, Port, Value, unlink_all
 from trivet.ir.op import Array
 from trivet.ir.types import Shape, TensorType
@@ -143,7 +143,7 @@ class _Import:
 
     def _convert_node(self, builder: Builder, node: ForeignNode, scope: Scope) -> tuple[Value, ...]:
         loc = Operator(self.path.name, node.index, node.qualified_kind, node.name)
-        converter = CONVERTERS.get((node.domain, node.kind))
+        converter = CONVERTERS.get((node.domain, node.kind)) or ADDED_ONNX.get((node.domain, node.kind))
         if converter is None:
             self.problems.append((node.index, refusal(node, loc)))
             return ()

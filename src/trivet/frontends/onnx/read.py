@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped, 
 from trivet.errors import CompileError, InvalidModel
 from trivet.frontends.onnx.model import Attribute, Body, Dim, ForeignNode, Model, PortInfo, Unreadable
 from trivet.frontends.onnx.tensors import DTYPES, decode_tensor, dtype_name
+from trivet.frontends.options import contents
 from trivet.ir.op import Array
 from trivet.ir.types import Shape
 
@@ -28,7 +29,7 @@ def read(path: Path) -> Model:
     Raises: CompileError (the file cannot be opened), InvalidModel (it is no ONNX model, or a damaged one).
     """
     try:
-        data = path.read_bytes()
+        data = contents(path)
     except OSError as error:
         raise CompileError(f"cannot read the model: {error.strerror}", where=path) from None
     try:
@@ -42,7 +43,7 @@ def inferred_types(path: Path, inputs: Mapping[str, Shape]) -> dict[str, PortInf
 
     Used after a problem only, so that what reads an unconvertible result is looked at as well.
     """
-    proto = _inline_functions(_parse(path.read_bytes()))
+    proto = _inline_functions(_parse(contents(path)))
     for info in proto.graph.input:
         if info.name in inputs:
             shape = onnx.TensorShapeProto(dim=[{"dim_value": size} for size in inputs[info.name]])

@@ -11,6 +11,7 @@ from pathlib import Path
 from trivet.core.dtype import DType
 from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
+from trivet.frontends.options import contents
 from trivet.frontends.tflite.flatbuffer import Buffer, Table
 from trivet.frontends.tflite.schema import ELEMENT_TYPES, IDENTIFIER, OPERATORS, SECOND_UNION, Field, layout
 from trivet.frontends.tflite.sparse import Sparsity, read_sparsity
@@ -86,7 +87,7 @@ def read_model(path: Path) -> Model:
     """
     file = path.name
     try:
-        data = path.read_bytes()
+        data = contents(path)
     except OSError as error:
         raise InvalidModel(f"cannot be read: {error.strerror or error}", where=str(path)) from None
     if data[4:8] != IDENTIFIER:

@@ -19,7 +19,7 @@ from trivet.core.dtype import I8, I32
 from trivet.core.numerics import Overflow
 from trivet.core.record import dataclass
 from trivet.errors import InvalidModel
-from trivet.frontends.options import Loaded, LoadOptions
+from trivet.frontends.options import Loaded, LoadOptions, text_of
 from trivet.frontends.tiny import constants
 from trivet.frontends.tiny.source import TinySource
 from trivet.ir.graph import Graph, Value
@@ -59,7 +59,7 @@ def load(path: Path, options: LoadOptions) -> Loaded:
     Raises: InvalidModel with file, line, column and a caret.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = text_of(path, "utf-8-sig")
     except OSError as error:
         raise InvalidModel(f"cannot read: {error.strerror or error}", where=path) from None
     except UnicodeDecodeError:

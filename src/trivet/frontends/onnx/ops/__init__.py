@@ -30,6 +30,7 @@ from trivet.frontends.onnx.ops import (
     spectral,
     trees,
 )
+from trivet.frontends.options import ADDED_ONNX
 
 _FAMILIES = (
     activation,
@@ -69,4 +70,4 @@ for _family in _FAMILIES:
 
 def converters() -> dict[tuple[str, str], Converter]:
     """Every converter by operator."""
-    return CONVERTERS
+    return {**ADDED_ONNX, **CONVERTERS}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
+from trivet.frontends.options import ADDED_TFLITE
 from trivet.frontends.tflite.conversion import Converter
 
 FAMILIES = (
@@ -33,12 +34,14 @@ FAMILIES = (
 @cache
 def converter(kind: str) -> Converter | None:
     """What converts a kind of operator, None where nothing does."""
-    return next((found for family in FAMILIES if (found := _converters_of(family).get(kind)) is not None), None)
+    known = (found for family in FAMILIES if (found := _converters_of(family).get(kind)) is not None)
+    return next(known, ADDED_TFLITE.get(kind))
 
 
 def converters() -> dict[str, Converter]:
     """Every converter by kind."""
-    return {kind: function for family in FAMILIES for kind, function in _converters_of(family).items()}
+    known = {kind: function for family in FAMILIES for kind, function in _converters_of(family).items()}
+    return {**ADDED_TFLITE, **known}
 
 
 @cache
