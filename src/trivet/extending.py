@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trivet import targets
 from trivet.backends.ckernels import Call
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.table import Kernel
@@ -27,8 +26,10 @@ from trivet.passes.base import Pass
 
 if TYPE_CHECKING:
     from importlib import metadata
+
+    from trivet import targets
 else:
-    metadata = late("importlib.metadata")
+    metadata, targets = late("importlib.metadata"), late("trivet.targets")
 
 GROUP = "trivet.extensions"
 _METADATA = (".dist-info", ".egg-info")
