@@ -18,7 +18,6 @@ from trivet.frontends.tflite import load
 from trivet.ir.graph import Value
 
 REFUSALS = {
-    "LiteRT__single_rsqrt_default_a8w8_recipe_quantized": "RSQRT on i8; accepted is float32",
     "LiteRT__static_w8_a16_quantized_q_einsum": "batch_matmul does not take",
     "LiteRT__static_w8_a16_quantized_v_einsum": "batch_matmul does not take",
 }

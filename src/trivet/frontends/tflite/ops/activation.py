@@ -18,7 +18,7 @@ from trivet.ops.mathematics import Abs, Ceil, Cos, Exp, Floor, Log, Neg, Round, 
 from trivet.ops.reduce import Sum
 from trivet.ops.softmax import LogSoftmax, Softmax
 
-_Unary = type[Logistic] | type[Tanh] | type[HardSwish] | type[Abs]
+_Unary = type[Logistic | Tanh | HardSwish | Abs | Exp | Rsqrt]
 _L2_FLOOR = 1e-6
 
 
@@ -60,10 +60,7 @@ def elu(op: Conversion) -> None:
 
 
 def gelu(op: Conversion) -> None:
-    x = op.operand(0)
-    if x.type.dtype is not F32:
-        raise Unsupported("GELU on a quantized operand", hint="keep it in float32")
-    op.result(op.emit(Gelu(op.flag("approximate")), x))
+    op.result(op.emit(Gelu(op.flag("approximate"), op.out, op.numerics), op.operand(0)))
 
 
 def softmax(op: Conversion) -> None:
@@ -99,6 +96,8 @@ CONVERTERS: dict[str, Converter] = {
     "TANH": partial(unary, Tanh),
     "HARD_SWISH": partial(unary, HardSwish),
     "ABS": partial(unary, Abs),
+    "EXP": partial(unary, Exp),
+    "RSQRT": partial(unary, Rsqrt),
     "RELU": partial(relu, 0.0, math.inf),
     "RELU6": partial(relu, 0.0, 6.0),
     "RELU_N1_TO_1": partial(relu, -1.0, 1.0),
@@ -110,8 +109,5 @@ CONVERTERS: dict[str, Converter] = {
     "SOFTMAX": softmax,
     "LOG_SOFTMAX": log_softmax,
     "L2_NORMALIZATION": l2_normalization,
-    **{
-        kind.name.upper(): partial(float_unary, kind)
-        for kind in (Exp, Log, Sqrt, Rsqrt, Neg, Floor, Ceil, Round, Sin, Cos)
-    },
+    **{kind.name.upper(): partial(float_unary, kind) for kind in (Log, Sqrt, Neg, Floor, Ceil, Round, Sin, Cos)},
 }
