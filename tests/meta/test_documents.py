@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import trivet
-from trivet.handbook import operators_markdown
+from trivet.handbook import operators_markdown, support_markdown
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DIGITS = CHECKOUT / "examples" / "models" / "digits_int8.tflite"
@@ -17,6 +17,10 @@ DIGITS = CHECKOUT / "examples" / "models" / "digits_int8.tflite"
 
 def test_the_list_of_operators_is_fresh() -> None:
     assert (CHECKOUT / "docs" / "operators.md").read_text() == operators_markdown(), "run: trivet ops show --all"
+
+
+def test_the_table_of_support_is_fresh() -> None:
+    assert (CHECKOUT / "docs" / "support.md").read_text() == support_markdown(), "run: trivet ops list --markdown"
 
 
 def test_the_python_interface_compiles_analyzes_and_runs() -> None:

@@ -6,12 +6,15 @@ import argparse
 from dataclasses import asdict
 
 from trivet.cli.options import UsageError, choose, print_json
-from trivet.handbook import OpEntry, entries, operators_markdown
+from trivet.handbook import OpEntry, entries, operators_markdown, support_markdown
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", nargs="?", choices=("list", "show"), default="list")
     parser.add_argument("name", nargs="?", metavar="NAME")
+    parser.add_argument(
+        "--markdown", action="store_true", help="with list: a table of what each format's operators become"
+    )
     parser.add_argument("--all", action="store_true", help="with show: every operator, as docs/operators.md has it")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -19,6 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "show" and arguments.all:
         print(operators_markdown(), end="")
+        return 0
+    if arguments.action == "list" and arguments.markdown:
+        print(support_markdown(), end="")
         return 0
     known = {entry.name: entry for entry in entries()}
     if arguments.action == "show":
