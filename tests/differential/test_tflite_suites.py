@@ -15,8 +15,8 @@ from trivet.errors import CompileError
 ABSENT = pytest.param(None, id="shared-absent")
 
 TOLERANCES = {"mediapipe__selfie_segmentation": 1e-4}
-"""Of the largest output. This network is sensitive: one unit in the last place of every input pixel moves single outputs
-by up to 1.8e-5, so that other orders of summation, each right to the last bit or two, end 3.5e-5 apart."""
+"""Of the largest output. This network is sensitive: one unit in the last place of every input pixel moves single
+outputs by up to 1.8e-5, so that other orders of summation, each right to the last bit or two, end 3.5e-5 apart."""
 
 
 def cases(suite: Callable[[], Iterator[Case]]) -> pytest.MarkDecorator:
