@@ -102,7 +102,7 @@ def support_markdown() -> str:
         "",
     ]
     lines += [f"| operator | {' | '.join(backends)} |", "|---|" + "---|" * len(backends)]
-    for op in ALL_OPS:
+    for op in OP_BY_NAME.values():
         cells = [", ".join(k.__name__ for k in table.candidates(op)) or "-" for table in backends.values()]
         lines.append(f"| `{op.name}` | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
