@@ -59,18 +59,3 @@ trivet_image trivet_operand_image(const trivet_model *model, const trivet_tensor
     }
     return image;
 }
-
-uint32_t trivet_operand_height(const trivet_model *model, const trivet_tensor_record *tensor, uint32_t images) {
-    if (tensor->rank != 4) {
-        return 1;
-    }
-    const uint32_t *shape = trivet_shape(model, tensor);
-    return images == 1 && !trivet_is_ring(model, tensor) ? shape[0] * shape[1] : shape[1];
-}
-
-uint32_t trivet_step_height(const trivet_model *model, const trivet_step_record *step) {
-    bool accumulates = (step->flags & TRIVET_STEP_ACCUMULATES) != 0;
-    bool counts_operand = accumulates || step->outputs == 0;
-    const trivet_tensor_record *tensor = trivet_operand(model, step, counts_operand ? 0u : step->inputs);
-    return trivet_operand_height(model, tensor, step->images);
-}

@@ -112,26 +112,27 @@ trivet_firing trivet_rows_read(const trivet_model *model, const trivet_step_reco
     return high < 0 ? none : read;
 }
 
+#define NOTED_STEPS 32u
+
 /* A stream as its loop sees it. */
 typedef struct schedule {
     const trivet_model *model;
     const trivet_step_record *steps;
     const uint32_t *counters;
     uint32_t count;
+    uint32_t readers[NOTED_STEPS]; /* bit r: step r reads where this one writes; in streams of so many steps at most */
 } schedule;
 
 static int64_t operand_height(const trivet_model *model, const trivet_step_record *step, uint32_t index) {
     return trivet_operand_height(model, trivet_operand(model, step, index), step->images);
 }
 
-/* Rows of the result that exist after `fired` firings. */
-static int64_t made_rows(const trivet_model *model, const trivet_step_record *step, uint32_t fired) {
+/* Rows of the result that exist after `fired` firings, and perhaps more where those are all rows. */
+static int64_t made_rows(const trivet_step_record *step, uint32_t fired) {
     if ((step->flags & TRIVET_STEP_ACCUMULATES) != 0) {
         return fired < step->firings ? 0 : INT64_MAX;
     }
-    int64_t height = trivet_step_height(model, step);
-    int64_t rows = (int64_t)fired * step->rows;
-    return rows < height ? rows : height;
+    return (int64_t)fired * step->rows;
 }
 
 static bool rows_are_there(const schedule *stream, const trivet_step_record *step, trivet_firing firing) {
@@ -141,7 +142,11 @@ static bool rows_are_there(const schedule *stream, const trivet_step_record *ste
         if (edge->source == TRIVET_NO_SOURCE) {
             continue;
         }
-        int64_t made = made_rows(stream->model, &stream->steps[edge->source], stream->counters[edge->source]);
+        int64_t made = made_rows(&stream->steps[edge->source], stream->counters[edge->source]);
+        int64_t end = window_end(edge, firing.row + firing.rows - 1);
+        if (end >= 0 && end < made) {
+            continue; /* no row reads past the end of the last window */
+        }
         int64_t height = operand_height(stream->model, step, edge->operand);
         if (last_row_of(edge, height, firing.row, firing.row + firing.rows) >= made) {
             return false;
@@ -153,14 +158,41 @@ static bool rows_are_there(const schedule *stream, const trivet_step_record *ste
 /* The lowest row of what `edge` reads that its step still needs; INT64_MAX if none. */
 static int64_t low_row(const schedule *stream, uint32_t reader, const trivet_edge_record *edge) {
     const trivet_step_record *step = &stream->steps[reader];
-    int64_t height = operand_height(stream->model, step, edge->operand);
-    uint32_t rows = trivet_step_height(stream->model, step);
     if (stream->counters[reader] >= step->firings) {
         return INT64_MAX;
     }
+    int64_t height = operand_height(stream->model, step, edge->operand);
+    int64_t start = window_start(edge, stream->counters[reader] * step->rows);
+    if (start >= 0 && edge->clamped == 0) {
+        return start < height ? start : INT64_MAX;
+    }
+    uint32_t rows = trivet_step_height(stream->model, step);
     trivet_firing last = trivet_step_firing(step, rows, step->firings - 1);
     int64_t first = first_row_of(edge, height, stream->counters[reader] * step->rows, last.row + last.rows);
     return first < 0 ? INT64_MAX : first;
+}
+
+/* True iff `edge` of step `reader` reads what a step of the stream makes at the place of `result`: also what an in-place
+ * step has made of it. */
+static bool reads_place(const schedule *stream, uint32_t reader, const trivet_edge_record *edge,
+                        const trivet_tensor_record *result) {
+    if (edge->source == TRIVET_NO_SOURCE) {
+        return false;
+    }
+    const trivet_tensor_record *read = trivet_operand(stream->model, &stream->steps[reader], edge->operand);
+    return read->region == result->region && read->offset == result->offset;
+}
+
+/* Rows up to `lost` of what is at the place of `result` have no reader any more: of one step. */
+static bool has_read(const schedule *stream, uint32_t reader, const trivet_tensor_record *result, int64_t lost) {
+    const trivet_step_record *step = &stream->steps[reader];
+    const trivet_edge_record *edges = trivet_edges(stream->model) + step->edges;
+    for (uint32_t e = 0; e < step->edge_count; e++) {
+        if (reads_place(stream, reader, &edges[e], result) && low_row(stream, reader, &edges[e]) <= lost) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool slot_is_free(const schedule *stream, uint32_t index, trivet_firing firing) {
@@ -173,18 +205,49 @@ static bool slot_is_free(const schedule *stream, uint32_t index, trivet_firing f
     if (!trivet_is_ring(stream->model, result) || lost < 0) {
         return true;
     }
+    bool noted = stream->count <= NOTED_STEPS;
     for (uint32_t reader = index + 1; reader < stream->count; reader++) {
-        const trivet_step_record *other = &stream->steps[reader];
-        const trivet_edge_record *edges = trivet_edges(stream->model) + other->edges;
-        for (uint32_t e = 0; e < other->edge_count; e++) {
-            const trivet_tensor_record *read = trivet_operand(stream->model, other, edges[e].operand);
-            bool is_here = read->region == result->region && read->offset == result->offset;
-            if (edges[e].source != TRIVET_NO_SOURCE && is_here && low_row(stream, reader, &edges[e]) <= lost) {
-                return false; /* also what an in-place step has made of the row */
-            }
+        bool may_read = !noted || (stream->readers[index] >> reader & 1u) != 0;
+        if (may_read && !has_read(stream, reader, result, lost)) {
+            return false;
         }
     }
     return true;
+}
+
+/* Which later steps read at the place of a step's result. */
+static uint32_t readers_of(const schedule *stream, uint32_t index) {
+    const trivet_step_record *step = &stream->steps[index];
+    uint32_t readers = 0;
+    for (uint32_t reader = index + 1; reader < stream->count && step->outputs != 0; reader++) {
+        const trivet_tensor_record *result = trivet_operand(stream->model, step, step->inputs);
+        const trivet_edge_record *edges = trivet_edges(stream->model) + stream->steps[reader].edges;
+        for (uint32_t e = 0; e < stream->steps[reader].edge_count; e++) {
+            readers |= (uint32_t)reads_place(stream, reader, &edges[e], result) << reader;
+        }
+    }
+    return readers;
+}
+
+/* Counters at 0, readers noted. Returns the number of firings. */
+static uint64_t begin(schedule *stream, uint32_t *counters) {
+    uint64_t firings = 0;
+    for (uint32_t s = 0; s < stream->count; s++) {
+        counters[s] = 0;
+        firings += stream->steps[s].firings;
+        if (stream->count <= NOTED_STEPS) {
+            stream->readers[s] = readers_of(stream, s);
+        }
+    }
+    return firings;
+}
+
+static trivet_firing next_firing(const trivet_model *model, const trivet_step_record *step, uint32_t fired) {
+    if (fired + 1 < step->firings) {
+        trivet_firing whole = {fired * step->rows, step->rows};
+        return whole;
+    }
+    return trivet_step_firing(step, trivet_step_height(model, step), fired);
 }
 
 static bool may_fire(const schedule *stream, uint32_t index, trivet_firing firing) {
@@ -193,22 +256,14 @@ static bool may_fire(const schedule *stream, uint32_t index, trivet_firing firin
 
 trivet_status trivet_schedule(const trivet_model *model, const trivet_stream_record *stream, uint32_t *counters,
                               trivet_fire_fn fire, void *context) {
-    schedule loop = {model, trivet_steps(model) + stream->first_step, counters, stream->step_count};
-    uint64_t left = 0;
-    for (uint32_t s = 0; s < loop.count; s++) {
-        counters[s] = 0;
-        left += loop.steps[s].firings;
-    }
+    schedule loop = {model, trivet_steps(model) + stream->first_step, counters, stream->step_count, {0}};
+    uint64_t left = begin(&loop, counters);
     while (left > 0) {
         uint64_t before = left;
         for (uint32_t s = 0; s < loop.count; s++) {
             const trivet_step_record *step = &loop.steps[s];
-            if (counters[s] >= step->firings) {
-                continue;
-            }
-            uint32_t height = trivet_step_height(model, step);
             while (left > 0 && counters[s] < step->firings) {
-                trivet_firing firing = trivet_step_firing(step, height, counters[s]);
+                trivet_firing firing = next_firing(model, step, counters[s]);
                 if (!may_fire(&loop, s, firing)) {
                     break;
                 }

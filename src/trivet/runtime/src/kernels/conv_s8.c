@@ -70,6 +70,22 @@ static trivet_gemm_s8 group_gemm(const job *j, uint32_t group) {
     return g;
 }
 
+/* The windows of `count` pixels with their padding: to the right of (oy, ox), or below it. Windows of one pixel each lie
+ * in the operand as they are wanted. */
+static void patch_windows(const job *j, uint32_t group, uint32_t oy, uint32_t ox, uint32_t count, bool down) {
+    const trivet_conv_s8_record *p = j->p;
+    bool pointwise = p->kernel_h == 1 && p->kernel_w == 1 && p->stride_h == 1 && p->stride_w == 1 && p->pad_top == 0 &&
+                     p->pad_left == 0 && p->groups == 1 && p->out_width <= p->in_width && j->padded == j->window;
+    const int8_t *row = (const int8_t *)trivet_window_row(j->x, (int32_t)oy);
+    if (pointwise && !down && row != NULL) {
+        memcpy(j->patch, row + (size_t)ox * j->padded, (size_t)count * j->padded);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        patch_window(j, j->patch + (size_t)i * j->padded, group, oy + (down ? i : 0), ox + (down ? 0 : i));
+    }
+}
+
 /* Pixels whose windows are copied: to the right of (oy, ox), or below it. */
 static void run_copied(const job *j, uint32_t oy, uint32_t ox, uint32_t pixels, bool down) {
     int8_t *out = (int8_t *)trivet_row(j->y, oy) + (size_t)ox * j->p->out_channels;
@@ -78,10 +94,7 @@ static void run_copied(const job *j, uint32_t oy, uint32_t ox, uint32_t pixels, 
         trivet_segment_s8 segment = {j->patch, j->padded, 0};
         for (uint32_t done = 0; done < pixels;) {
             uint32_t count = trivet_minimum(pixels - done, j->patch_pixels);
-            for (uint32_t i = 0; i < count; i++) {
-                uint32_t step = done + i;
-                patch_window(j, j->patch + (size_t)i * j->padded, group, oy + (down ? step : 0), ox + (down ? 0 : step));
-            }
+            patch_windows(j, group, oy + (down ? done : 0), ox + (down ? 0 : done), count, down);
             j->core->gemm(&g, &segment, count,
                                        out + (size_t)done * j->p->out_channels + group * j->group_outputs,
                                        j->p->out_channels);
