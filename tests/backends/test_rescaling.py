@@ -143,3 +143,20 @@ def test_the_constant_may_be_in_the_sums(scale: float, zero: int) -> None:
         sums = np.arange(-SPAN, SPAN + 1)
         result = np.clip(apply(found, sums, first), zero, 127)
         np.testing.assert_array_equal(result, stored_function(made)(sums[:, None])[:, 0])
+
+
+def test_a_channel_with_one_step_far_from_zero() -> None:
+    """A tiny scale and a bias that makes up for it: the two results that its sums reach come from the exact form."""
+    scale, near = 1.43e-7, 1 << 24
+    at = int(np.ceil((2 + 0.5) / scale))
+    made = Requantized(np.array([0.01, scale]), Quant.per_tensor(1.0, -128), Bounds(-128, 127), Numerics.TFLM)
+    sums = Sums(np.array([0, at + 5]), np.array([-900, at - 4000]), np.array([900, at + 4000]))
+    assert at > near
+    found = find_rescaling(sums, made)
+    assert found is not None and found.form == EXACT
+    every = np.arange(at - 4000, at + 4001)
+    one = Rescaling(found.form, 0, found.bias[1:], tuple(column[1:] for column in found.numbers))
+    result = apply(one, every, sums.of_channels(np.array([1])))
+    reference = stored_function(made)(np.stack([every, every], axis=1))[:, 1]
+    assert len(set(reference.tolist())) == 2
+    np.testing.assert_array_equal(result, reference)

@@ -11,7 +11,7 @@ from trivet.backends.module.layers import Layer, Layers, Operand, layers_of
 from trivet.backends.module.names import unique_identifiers
 from trivet.backends.module.options import Memory, ModuleOptions, ScheduleStyle
 from trivet.backends.plan.kernels.table import all_kernels
-from trivet.backends.plan.reader import PlanInfo, PortInfo, TensorInfo
+from trivet.backends.plan.reader import PlanInfo, PortInfo, StepInfo, TensorInfo
 from trivet.backends.records import BLOB, Field, FieldValue
 from trivet.core.interval import Interval
 from trivet.core.version import __version__
@@ -43,7 +43,8 @@ class ModelSource:
             for name in bits:
                 kind = step.params.get(name)
                 bits[name] |= 1 << kind if isinstance(kind, int) else 0
-        return {"ROUNDINGS": bits["rounding"] or 1, "SHIFT_RANGES": bits["shift_range"] or 1}
+        found = {"ROUNDINGS": bits["rounding"] or 1, "SHIFT_RANGES": bits["shift_range"] or 1}
+        return found | _dsp_features(self._plan.steps)
 
     def text(self) -> str:
         """The whole file."""
@@ -528,6 +529,18 @@ const char *{p}_status_text({p}_status status) {{
     }}
     return "unknown status";
 }}"""
+
+
+def _dsp_features(steps: Sequence[StepInfo]) -> dict[str, int]:
+    """Of the kernels for the DSP extension: forms of rescaling, and strides of depthwise layers."""
+    forms = strides = 0
+    for step in steps:
+        form, stride = step.params.get("form"), step.params.get("stride_w")
+        if step.kernel.endswith("_dsp_s8") and isinstance(form, int):
+            forms |= 1 << form
+            is_depthwise = step.kernel.startswith("depthwise") and isinstance(stride, int)
+            strides |= 1 << stride if is_depthwise and isinstance(stride, int) else 0
+    return ({"DSP_FORMS": forms} if forms else {}) | ({"DSP_STRIDES": strides} if strides else {})
 
 
 def _place(port: PortInfo) -> str:

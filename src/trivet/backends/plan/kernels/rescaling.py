@@ -119,16 +119,29 @@ def find_rescaling(sums: Sums, layer: Requantization, is_constant_in_sums: bool 
     (`constant_channels`). Such channels have scales far from what the forms take.
     """
     fixed = constant_channels(sums, layer)
-    open_sums, open_layer = sums.of_channels(~fixed), _Part(layer, ~fixed)
-    for form in (*SHIFTS, EXACT) if open_sums.fit else ():
-        found = (
-            _exact(open_sums, open_layer)
-            if form == EXACT
-            else _folded(form, open_sums, open_layer, is_constant_in_sums)
-        )
+    stepped = _stepped_channels(sums, layer) & ~fixed
+    plain = ~fixed & ~stepped
+    open_sums, open_layer = sums.of_channels(plain), _Part(layer, plain)
+    forms = (EXACT,) if stepped.any() else (*SHIFTS, EXACT)
+    for form in forms if open_sums.fit else ():
+        if form == EXACT:
+            found = _exact(open_sums, open_layer)
+        else:
+            found = _folded(form, open_sums, open_layer, is_constant_in_sums)
         if found is not None:
-            return _with_constants(found, fixed, stored_function(layer)(sums.least), layer)
+            constants = _constants(found, sums.of_channels(fixed), _Part(layer, fixed))
+            steps = _steps(sums.of_channels(stepped), _Part(layer, stepped)) if stepped.any() else None
+            return _merged(found, (plain, found), (fixed, constants), (stepped, steps))
     return None
+
+
+def _stepped_channels(sums: Sums, layer: Requantization) -> npt.NDArray[np.bool_]:
+    """Channels with two results, whose sums or shifts are beyond the forms: [channels]."""
+    stored, limit = stored_function(layer), 1 << (31 - SUM_BITS)
+    beyond = (np.abs(sums.least) >= limit - 512) | (np.abs(sums.most) >= limit - 512)
+    narrow = sums.most - sums.least < 1 << (30 - SUM_BITS)
+    two: npt.NDArray[np.bool_] = (stored(sums.most) - stored(sums.least) == 1) & beyond & narrow
+    return two
 
 
 def constant_channels(sums: Sums, layer: Requantization) -> npt.NDArray[np.bool_]:
@@ -146,26 +159,41 @@ class _Part:
         self.out, self.clamp, self.numerics, self.as_double = layer.out, layer.clamp, layer.numerics, layer.as_double
 
 
-def _with_constants(found: Rescaling, fixed: npt.NDArray[np.bool_], results: Ints, layer: Requantization) -> Rescaling:
-    """All channels: `found` is that of those which are not `fixed`; those begin with the sum of their result."""
+def _constants(found: Rescaling, sums: Sums, layer: Requantization) -> Rescaling:
+    """Channels with one result, which their sum begins and ends with."""
     assert layer.out is not None
+    results, zero, one = stored_function(layer)(sums.least), layer.out.zero_point, np.ones_like(sums.least)
     if found.form == EXACT:
         # A mantissa of 1/2 and a shift of 1 make a quarter of the sum.
-        scale = SUM_BITS + 2
-        numbers: tuple[int, ...] = (1 << 30, 2 * layer.out.zero_point + 1, 1)
-    else:
-        numbers, scale = (1 << 24,), SUM_BITS + SHIFTS[found.form]
+        numbers: tuple[Ints, ...] = (one << 30, one * (2 * zero + 1), one)
+        return Rescaling(EXACT, 0, (results - zero) << (SUM_BITS + 2), numbers)
+    is_absolute = found.constant == 0
+    bias = (results - (0 if is_absolute else zero)) << (SUM_BITS + SHIFTS[found.form])
+    return Rescaling(found.form, found.constant, bias, (one << 24,))
 
-    def spread(values: Ints, constants: Ints | int) -> Ints:
-        spread = np.empty(len(fixed), np.int64)
-        spread[~fixed] = values
-        spread[fixed] = constants
-        return spread
 
-    is_absolute = found.form != EXACT and found.constant == 0
-    bias = spread(found.bias, (results[fixed] - (0 if is_absolute else layer.out.zero_point)) << scale)
-    columns = tuple(spread(column, number) for column, number in zip(found.numbers, numbers, strict=True))
-    return Rescaling(found.form, found.constant, bias, columns)
+def _steps(sums: Sums, layer: Requantization) -> Rescaling:
+    """Channels with two results in the exact form: sums less their threshold are halved, and shifted out of sight."""
+    stored, low, high = stored_function(layer), sums.least.copy(), sums.most.copy()
+    while (high - low > 1).any():
+        middle = (low + high) >> 1
+        is_high = stored(middle) == stored(sums.most)
+        high, low = np.where(is_high, middle, high), np.where(is_high, low, middle)
+    shift = np.full_like(sums.least, EXACT_SHIFTS[-1])
+    numbers = (np.full_like(shift, 1 << 30), stored(sums.most) << shift, shift)
+    return Rescaling(EXACT, 0, (sums.bias - high) << SUM_BITS, numbers)
+
+
+def _merged(form: Rescaling, *parts: tuple[npt.NDArray[np.bool_], Rescaling | None]) -> Rescaling:
+    """All channels, each from the part that it is in."""
+    count = len(parts[0][0])
+    bias, numbers = np.zeros(count, np.int64), tuple(np.zeros(count, np.int64) for _ in form.numbers)
+    for which, part in parts:
+        if part is not None:
+            bias[which] = part.bias
+            for column, values in zip(numbers, part.numbers, strict=True):
+                column[which] = values
+    return Rescaling(form.form, form.constant, bias, numbers)
 
 
 def stored_function(layer: Requantization) -> Callable[[Ints], Ints]:

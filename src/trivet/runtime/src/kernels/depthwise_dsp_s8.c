@@ -136,15 +136,30 @@ SLIDE_FUNCTION(slide_2_folded_8, SLIDE_KEEP_FOLDED, "8", SLIDE_ENTRIES_2, SLIDE_
 SLIDE_FUNCTION(slide_2_folded_12, SLIDE_KEEP_FOLDED, "8", SLIDE_ENTRIES_2, SLIDE_ROUND_2(SLIDE_FOLDED_12))
 SLIDE_FUNCTION(slide_2_exact, SLIDE_KEEP_EXACT, "8", SLIDE_ENTRIES_2, SLIDE_ROUND_2(SLIDE_EXACT))
 
+/* Bit i: stride i is in this build. */
+#ifndef TRIVET_DSP_STRIDES
+#define TRIVET_DSP_STRIDES 6u
+#endif
+#define IS_STRIDE(stride, kind) \
+    (TRIVET_DSP_STRIDES == 1u << (kind) || ((TRIVET_DSP_STRIDES >> (kind) & 1u) != 0 && (stride) == (kind)))
+
 static void slide_strip(const strip_slide *s, uint32_t stride, uint32_t form) {
-    if (stride == 1) {
-        (form == TRIVET_DSP_FOLDED_8    ? slide_1_folded_8
-         : form == TRIVET_DSP_FOLDED_12 ? slide_1_folded_12
-                                        : slide_1_exact)(s);
+    if (IS_STRIDE(stride, 1u)) {
+        if (TRIVET_IS_DSP_FORM(form, TRIVET_DSP_FOLDED_8)) {
+            slide_1_folded_8(s);
+        } else if (TRIVET_IS_DSP_FORM(form, TRIVET_DSP_FOLDED_12)) {
+            slide_1_folded_12(s);
+        } else {
+            slide_1_exact(s);
+        }
     } else {
-        (form == TRIVET_DSP_FOLDED_8    ? slide_2_folded_8
-         : form == TRIVET_DSP_FOLDED_12 ? slide_2_folded_12
-                                        : slide_2_exact)(s);
+        if (TRIVET_IS_DSP_FORM(form, TRIVET_DSP_FOLDED_8)) {
+            slide_2_folded_8(s);
+        } else if (TRIVET_IS_DSP_FORM(form, TRIVET_DSP_FOLDED_12)) {
+            slide_2_folded_12(s);
+        } else {
+            slide_2_exact(s);
+        }
     }
 }
 

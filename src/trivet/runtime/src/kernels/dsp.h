@@ -24,6 +24,13 @@ typedef enum trivet_dsp_form {
     TRIVET_DSP_EXACT      /* rescale: 2 sums, 2 mantissas, 2 halves, 2 shifts */
 } trivet_dsp_form;
 
+/* Bit i: form i is in this build. One for a single network needs few. */
+#ifndef TRIVET_DSP_FORMS
+#define TRIVET_DSP_FORMS 7u
+#endif
+#define TRIVET_IS_DSP_FORM(form, kind) \
+    (TRIVET_DSP_FORMS == 1u << (kind) || ((TRIVET_DSP_FORMS >> (kind) & 1u) != 0 && (form) == (uint32_t)(kind)))
+
 #define TRIVET_DSP_MASK 0xFF00FF00u
 
 /* Four bytes, of which the first is the least significant. Cores with the extension read them at any address. */
