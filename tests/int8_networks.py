@@ -17,6 +17,7 @@ from trivet.ir.types import TensorType
 from trivet.ops.activation import Clamp
 from trivet.ops.block import Block
 from trivet.ops.conv import Conv2D, DepthwiseConv2D
+from trivet.ops.dense_rows import DenseOfRows
 from trivet.ops.elementwise import Add
 from trivet.ops.matmul import Dense
 from trivet.ops.movement import Concat, Reshape, Slice
@@ -110,6 +111,8 @@ class Kernels:
     def scratch_bytes(self, node: Node, rows: int) -> int:
         if isinstance(node.op, Mean):
             return 4 * node.output.type.shape[-1]
+        if isinstance(node.op, DenseOfRows):
+            return 4 * node.output.type.elements if rows < node.inputs[0].type.shape[1] else 0
         return 24 if isinstance(node.op, DepthwiseConv2D | Block) else 0
 
     def overwrites(self, node: Node) -> bool:
@@ -117,6 +120,9 @@ class Kernels:
 
     def keeps_scratch(self, node: Node) -> bool:
         return isinstance(node.op, Block) and node.op.keeps_lines and node.op.expand is not None
+
+    def over_sums(self, node: Node) -> bool:
+        return isinstance(node.op, DenseOfRows)
 
     def runs(self, node: Node) -> bool:
         return True

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from module_builds import CPP, EVERYTHING, EXAMPLES, STRICT, build, module, needed, run
 
+from int8_networks import Builder
 from networks import shared_directory
 from trivet import api
 from trivet.backends.module.firings import Loop, Schedule, loops, unrolled
@@ -25,6 +26,7 @@ from trivet.cli import options as flags
 from trivet.driver import Settings
 from trivet.errors import CompileError, InvalidModel, Unsupported
 from trivet.exporting import ModuleRequest
+from trivet.ir.text.printer import print_graph
 from trivet.planning.options import Objective
 from trivet.simulated import Simulated
 
@@ -207,6 +209,19 @@ int main(void) {
     )
     build([gcc, *STRICT, *sources, str(main), "-o", str(tmp_path / "program"), "-lm"])
     assert run(tmp_path / "program") == "ok\n"
+
+
+def test_vectors_go_in_chunks_through_modules(tmp_path: Path) -> None:
+    b = Builder()
+    graph = b.finish(b.dense(b.dense(b.input(1, 40), 8), 40))
+    source = tmp_path / "net.tir"
+    source.write_text(print_graph(graph))
+    settings = Settings(objective=Objective.MEMORY, input_rows=True, output_rows=True)
+    module(source, tmp_path / "net", replace(WAYS["static"], samples=2), settings)
+    artifact, made = api.compile(source, settings), Simulated(tmp_path / "net")
+    inputs = artifact.random_inputs(0)
+    assert np.array_equal(artifact.run(inputs)[0], made.run(inputs)[0])
+    assert made.run(inputs)[0].shape == (1, 40)
 
 
 @pytest.mark.parametrize("weights", [{"compress": True}, {"warm_weights": True}], ids=["compressed", "warm"])

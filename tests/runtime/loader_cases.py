@@ -11,8 +11,10 @@ import numpy as np
 from patches import Body, Options, Patch, patched, rebuilt
 from plans import QUANT, lookup_node, lookups, sequential, streamed
 
+from int8_networks import Builder
 from trivet.backends.plan import format as f
 from trivet.backends.plan.kernels.exact import MATMUL_I32
+from trivet.backends.plan.selection import Selection
 from trivet.backends.plan.weights import Weights
 from trivet.backends.plan.writer import write
 from trivet.core.dtype import I8, I32
@@ -27,7 +29,10 @@ from trivet.ops.conv import Conv2D
 from trivet.ops.elementwise import Add
 from trivet.ops.matmul import MatMul
 from trivet.ops.resize import ResizeBilinear, ResizeNearest
+from trivet.passes.border_rows import BorderRows
+from trivet.planning.options import Objective, PlanOptions
 from trivet.planning.plan import ExecutionPlan, Region
+from trivet.planning.planner import plan
 
 NONE = f.NONE
 
@@ -131,12 +136,31 @@ def two_memories() -> ExecutionPlan:
     return replace(made, buffers=tuple(buffers), regions=(*made.regions, Region("slow", None, is_fast=False)))
 
 
+@cache
+def chunks() -> ExecutionPlan:
+    """32 features in chunks of 8 -> 8 sums, with the result over them -> 32 features in chunks."""
+    b = Builder()
+    graph = b.finish(b.dense(b.dense(b.input(1, 32), 8), 32))
+    BorderRows(True, True).run(graph)
+    return plan(graph, None, None, Selection(), PlanOptions(Objective.MEMORY))
+
+
+@cache
+def mean_of_rows() -> ExecutionPlan:
+    """A layer and the mean of its rows, which keeps sums."""
+    b = Builder()
+    graph = b.finish(b.mean(b.conv(b.input(1, 8, 4, 4), 4)))
+    return plan(graph, None, None, Selection(), PlanOptions(Objective.MEMORY))
+
+
 OTHERS: Mapping[str, Callable[[], ExecutionPlan]] = {
     "constant": lambda: sequential(constant_output()),
     "movement": lambda: sequential(movements()),
     "border": lambda: streamed(border(), {"x_rows": 3, "y": 1}),
     "two memories": two_memories,
     "sent twice": lambda: streamed(sent_twice(), {}),
+    "chunks": chunks,
+    "mean": mean_of_rows,
 }
 
 
@@ -229,7 +253,10 @@ HEADER = [
 ]  # fmt: skip
 
 BORDER = [
-    ("rows of a port that is no flag", {}, ("inputs", 0, "by_rows", 2)),
+    ("rows of a port that is no flag", {}, ("inputs", 0, "by_rows", 3)),
+    ("chunks of an image", {}, ("inputs", 0, "by_rows", 2)),
+    ("chunks in another order of axes", {"plan": "chunks"}, ("inputs", 0, "has_perm", 1), ("inputs", 0, "perm:1", 1),
+     ("inputs", 0, "perm:2", 2), ("inputs", 0, "perm:3", 3)),
     ("rows through a tensor that is not there", {}, ("inputs", 0, "tensor", 99)),
     ("rows that nobody receives", {"plan": "layers"}, ("inputs", 0, "by_rows", 1)),
     ("rows that nobody sends", {"plan": "layers"}, ("outputs", 0, "by_rows", 1)),
@@ -351,6 +378,10 @@ STEPS = [
     ("fewer images than the batch", {"plan": "batch"}, ("steps", 0, "images", 3)),
     ("a batch taken as one in a ring", {"plan": "batch"}, ("steps", 0, "images", 1), ("tensors", 1, "depth", 3)),
     ("no firing", {}, ("steps", 0, "firings", 0)),
+    ("a result over sums without sums", {}, ("steps", 0, "flags", f.STEP_OVER_SUMS)),
+    ("a flag of steps that is none", {"plan": "chunks"}, ("steps", 1, "flags", 4)),
+    ("a result over its sums of a kernel that writes while it reads them", {"plan": "mean"}, ("steps", 1, "flags", 3)),
+    ("a result over its sums from after their start", {"plan": "chunks"}, ("tensors", 1, "offset", 8), ROOMY),
     ("no rows", {}, ("steps", 0, "rows", 0)),
     ("unknown flag", {}, ("steps", 0, "flags", 2)),
     ("firings behind the last row", {}, ("steps", 0, "firings", 2), ("steps", 0, "rows", 6)),

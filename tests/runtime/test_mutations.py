@@ -14,7 +14,7 @@ from patches import STATUSES
 ROUNDS = 5000
 PLANS = (
     "layers", "batch", "states", "stream", "rows", "conv", "constant", "movement", "product", "packed", "warm",
-    "border",
+    "border", "chunks",
 )  # fmt: skip
 SOURCES = [*runtime_sources(), FUZZ / "exercise.c"]
 FLAGS = ["-O1", "-g", "-ffp-contract=off"]

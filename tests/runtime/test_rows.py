@@ -79,6 +79,32 @@ def test_a_chain_by_rows_holds_windows_only(library: ctypes.CDLL) -> None:
     check(library, graph, made, selection)
 
 
+@settings(max_examples=25)
+@given(st.lists(st.sampled_from((4, 8, 12, 16, 40, 128)), min_size=2, max_size=5), st.booleans(), st.booleans())
+def test_vectors_in_chunks(library: ctypes.CDLL, widths: list[int], takes: bool, gives: bool) -> None:
+    b = Builder()
+    x = b.input(1, widths[0])
+    for width in widths[1:]:
+        x = b.dense(x, width)
+    graph, selection = b.finish(x), Selection()
+    try:
+        BorderRows(takes, gives).run(graph)
+    except Unsupported:
+        assume(False)
+    for objective in Objective:
+        check(library, graph, plan(graph, None, None, selection, PlanOptions(objective)), selection)
+
+
+def test_a_perceptron_in_chunks_holds_the_sums_of_one_layer(library: ctypes.CDLL) -> None:
+    """640 features come in eights to 128 sums, whose result lies over them; 640 go out in eights."""
+    b = Builder()
+    graph, selection = b.finish(b.dense(b.dense(b.input(1, 640), 128), 640)), Selection()
+    BorderRows(True, True).run(graph)
+    made = plan(graph, None, None, selection, PlanOptions(Objective.MEMORY))
+    assert made.region_bytes(FAST) == 4 * 128 + 8 + 2 * 4
+    check(library, graph, made, selection)
+
+
 class Caller:
     """Gives rows of `x`, collects what is sent, and notes which rows went by."""
 

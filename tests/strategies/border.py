@@ -19,4 +19,13 @@ def rows(draw: DrawFn, op: type[b.Receive | b.Send]) -> Instance:
     return instance(draw, op(0), (x,))
 
 
-STRATEGIES: dict[type[Op], SearchStrategy[Instance]] = {b.Receive: rows(b.Receive), b.Send: rows(b.Send)}
+@st.composite
+def chunks(draw: DrawFn, op: type[b.Receive | b.Send]) -> Instance:
+    count, size = draw(st.integers(1, 4)), draw(st.integers(1, 5))
+    shape = (1, count * size) if op is b.Receive else (1, count, 1, size)
+    return instance(draw, op(0, count), (TensorType(I8, shape, draw(quants(I8))),))
+
+
+STRATEGIES: dict[type[Op], SearchStrategy[Instance]] = {
+    op: st.one_of(rows(op), chunks(op)) for op in (b.Receive, b.Send)
+}

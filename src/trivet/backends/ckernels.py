@@ -23,13 +23,15 @@ class CKernel:
     """A kernel of the C runtime: `trivet_<name>_run` and `trivet_<name>_check`.
 
     `id` is stable: plans name kernels by it, so it is never reused. `by_rows` says that `run` makes any range of output
-    rows and takes rings; a kernel without it gets whole tensors only.
+    rows and takes rings; a kernel without it gets whole tensors only. `over_sums`: of one that accumulates, the results
+    may lie over its sums, as long as they begin no later than those.
     """
 
     id: int
     name: str
     params: Record
     by_rows: bool = True
+    over_sums: bool = False
 
     def beyond(self, params: Params) -> Field | None:
         """The first field that holds a number which the runtime would refuse."""
@@ -81,6 +83,11 @@ class Call:
     def streams(self) -> bool:
         """True iff the call may be made for part of the rows."""
         return self.by_rows and self.kernel.by_rows
+
+    @property
+    def over_sums(self) -> bool:
+        """True iff the results may lie over the sums."""
+        return self.accumulates and self.kernel.over_sums
 
 
 def images_of(call: Call, results: tuple[Value, ...]) -> int:

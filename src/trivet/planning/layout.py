@@ -87,6 +87,7 @@ class _Builder:
         self.streams: list[Stream] = []
         self.working = [tuple(node for node in run if id(node) not in layout.shared.idle) for run in layout.runs]
         self.callers_bytes = 0
+        self.over_sums: list[Overlap] = []
         self._started = _running_count([bool(steps) for steps in self.working])
 
     def build(self, solve: Solver) -> ExecutionPlan:
@@ -133,7 +134,7 @@ class _Builder:
 
     def _overlaps(self) -> tuple[Overlap, ...]:
         """What the streams allow, as far as both buffers are in one memory."""
-        found = (o for rows in self.layout.row_streams.values() for o in rows.overlaps)
+        found = [o for rows in self.layout.row_streams.values() for o in rows.overlaps] + self.over_sums
         return tuple(o for o in found if self.buffers[o.lower].region == self.buffers[o.upper].region)
 
     def _place(self, region: Region, overlaps: tuple[Overlap, ...], solve: Solver) -> None:
@@ -204,10 +205,24 @@ class _Builder:
             scratch = common if size else None
             if lasts:
                 scratch = self._work_space(BufferKind.SCRATCH, size, SCRATCH_ALIGNMENT)
-            firings, overwrites = -(-task.counted // rows), self.needs.overwrites(task.node)
-            kept = self.needs.keeps_scratch(task.node)
-            steps.append(Step(task.node, firings, rows, task.accumulates, scratch, task.edges, overwrites, kept))
+            steps.append(self._step(task, rows, scratch))
         return Stream(tuple(steps), self._work_space(BufferKind.COUNTERS, COUNTER_BYTES * len(steps), 4))
+
+    def _step(self, task: Task, rows: int, scratch: int | None) -> Step:
+        over_sums = task.accumulates and self.needs.over_sums(task.node)
+        if over_sums and scratch is not None and _fills(self.layout.shared.storages[task.storage], task.node.output):
+            self.over_sums.append(Overlap(task.storage, scratch, 0))
+        return Step(
+            node=task.node,
+            firings=-(-task.counted // rows),
+            rows=rows,
+            accumulates=task.accumulates,
+            scratch=scratch,
+            edges=task.edges,
+            overwrites=self.needs.overwrites(task.node),
+            keeps_scratch=self.needs.keeps_scratch(task.node),
+            over_sums=over_sums,
+        )
 
     def _work_space(self, kind: BufferKind, size: int, alignment: int) -> int | None:
         """A buffer that exists during the stream that is about to be appended; None for no bytes."""
@@ -239,6 +254,11 @@ class _Builder:
                 raise Unsupported(f"state {state.read.name} takes the contents of a state that is written before it")
             transfers.append(Transfer(state.written, source, target))
         return tuple(transfers)
+
+
+def _fills(storage: Storage, value: Value) -> bool:
+    """True iff a value is the first in a storage and takes all of it."""
+    return storage.values[0] is value and value.type.size_bytes == storage.size_bytes
 
 
 def _running_count(flags: Sequence[bool]) -> list[int]:

@@ -137,7 +137,8 @@ class Step:
     operand instead (a mean over rows): it keeps sums in its scratch and writes its result in the last firing. Fewer
     firings than rows: nobody reads the rest. `scratch` is the buffer of its work space, if it needs one. `overwrites`:
     the kernel promises that its result may lie over its first operand. `keeps_scratch`: a firing finds its work space
-    as the one before left it, so nobody else has it during the stream.
+    as the one before left it, so nobody else has it during the stream. `over_sums`: the result of an accumulation may
+    lie over its work space, beginning no later than that.
     """
 
     node: Node
@@ -148,6 +149,7 @@ class Step:
     edges: tuple[Edge, ...] = ()
     overwrites: bool = False
     keeps_scratch: bool = False
+    over_sums: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +260,10 @@ class KernelNeeds(Protocol):
 
     def keeps_scratch(self, node: Node) -> bool:
         """True iff a firing needs its work space as the firing before left it."""
+        ...
+
+    def over_sums(self, node: Node) -> bool:
+        """True iff the result of a node that accumulates may lie over its work space, beginning no later than that."""
         ...
 
     def runs(self, node: Node) -> bool:

@@ -29,6 +29,8 @@ class Range:
         live = model.live_before(start)
         self.dying = sorted(s for s in live if held[s].last_use() < stop)
         self.across = sorted(s for s in live if held[s].last_use() >= stop)
+        self.over_sums = self._find_over_sums()
+        self.apart = [s for s in self.outs if s not in self.over_sums]
         self.depths = self._find_depths()
         self.ring_bytes = sum(
             model.aligned(depth * model.rows_of(root).row_bytes) for root, depth in self.depths.items()
@@ -42,6 +44,16 @@ class Range:
             target = self.model.taken_over(member, self.start)
             roots[storage] = storage if target is None else roots[target]
         return roots
+
+    def _find_over_sums(self) -> dict[int, int]:
+        """Bytes of sums that results of accumulations lie over, by the results' storages."""
+        found: dict[int, int] = {}
+        for member in self.members:
+            item = self.model.item(member)
+            if item.over_sums and self.roots[item.storage] == item.storage:
+                size = self.model.aligned(self.model.held[item.storage].size_bytes)
+                found[item.storage] = min(size, self.model.scratch(member, self.pixels))
+        return {storage: size for storage, size in found.items() if size}
 
     def _find_depths(self) -> Depths:
         """Ring depths, segment by segment: where one value alone comes over, what lies before and after is apart.
@@ -73,13 +85,20 @@ class Range:
         works = [(model.scratch(m, self.pixels), model.item(m).lasts) for m in self.members]
         passing = max((size for size, lasts in works if not lasts), default=0)
         lasting = sum(size for size, lasts in works if lasts)
-        return tensors + self.ring_bytes + passing + lasting + COUNTER_BYTES * len(self.members)
+        return (
+            tensors
+            + self.ring_bytes
+            + passing
+            + lasting
+            + COUNTER_BYTES * len(self.members)
+            - sum(self.over_sums.values())
+        )
 
     def distances(self) -> dict[tuple[int, int], int]:
-        """How far apart every output and every input that dies must be."""
+        """How far apart every output that lies over no sums and every input that dies must be."""
         model = self.model
         actors = model.actors(self.members, self.roots, self.pixels)
-        lower = {o: model.rows_of(o).row_bytes for o in self.outs}
+        lower = {o: model.rows_of(o).row_bytes for o in self.apart}
         upper = {v: model.rows_of(v).row_bytes for v in self.dying}
         found = overlap_distances(actors, self.depths, lower, upper)
-        return {(o, v): found.get((o, v), FREELY) for o in self.outs for v in self.dying}
+        return {(o, v): found.get((o, v), FREELY) for o in self.apart for v in self.dying}

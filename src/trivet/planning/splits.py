@@ -2,6 +2,7 @@
 
     %h = dense(%x)  %y = dense(%h)  -->  %h = dense_to_rows{rows}(%x)  %y = dense_of_rows(%h)
     %f = reshape(%map)  %y = dense(%f)  -->  %y = dense_of_rows(%map)
+    %h = dense(%x)  %y = send{chunks}(%h)  -->  %h = dense_to_rows{rows}(%x)  %y = send{chunks}(%h)
 
 Elementwise operators may stand between the two. What was a vector is then a ring of some groups, and the second layer
 keeps int32 sums instead. The numbers are the same: sums of products are exact in any grouping.
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 
 from trivet.core.dtype import I8
 from trivet.ir.graph import Graph, Node, State, Value
+from trivet.ops.border import Send
 from trivet.ops.dense_rows import DenseOfRows, DenseToRows
 from trivet.ops.matmul import Dense
 from trivet.ops.movement import Reshape
@@ -23,6 +25,9 @@ LARGEST_GROUP = 32
 
 MOST_FEATURES = 1 << 16
 """So many products add up inside int32."""
+
+SUM_BYTES = 4
+"""Of an int32 sum."""
 
 FEATURE_ALIGNMENT = 4
 """A group's features are a multiple of this, so that rows start at whole words."""
@@ -50,6 +55,8 @@ class _Splits:
         self.of_rows: dict[int, Value] = {}
         self.to_rows: dict[int, int] = {}
         self.passing: set[int] = set()
+        for node in filter(self._is_dense, graph.nodes):
+            self._look_ahead(node)
         for node in sorted(filter(self._is_dense, graph.nodes), key=lambda node: -node.inputs[0].type.elements):
             if id(node) not in self.to_rows:
                 self._look_at(node)
@@ -63,6 +70,17 @@ class _Splits:
         is_int8 = x.dtype is I8 and w.dtype is I8 and len(zeros) == 1
         return is_int8 and x.elements == x.shape[-1] == w.shape[1] <= MOST_FEATURES
 
+    def _look_ahead(self, node: Node) -> None:
+        """A layer whose result goes to the caller in chunks gives them, unless its operand is what takes memory."""
+        shaped = [use.node for use in node.output.uses]
+        if len(shaped) != 1 or not isinstance(shaped[0].op, Reshape) or id(node.output) in self.results:
+            return
+        rows, maker = shaped[0].output, node.inputs[0].producer
+        sends = len(rows.uses) == 1 and isinstance(rows.uses[0].node.op, Send)
+        takes_rows = maker is not None and isinstance(maker.op, Reshape) and _has_rows(maker.inputs[0])
+        if sends and not (takes_rows and node.inputs[0].type.elements > SUM_BYTES * node.output.type.elements):
+            self.to_rows[id(node)] = rows.type.shape[1]
+
     def _look_at(self, node: Node) -> None:
         """Follow the operand of a layer back to a map, or to a layer that can give rows."""
         value, between = node.inputs[0], list[Node]()
@@ -74,7 +92,9 @@ class _Splits:
             if (
                 self._is_dense(maker)
                 and id(maker) not in self.of_rows
+                and id(maker) not in self.to_rows
                 and (rows := _rows(maker.output.type.elements)) > 1
+                and _is_worth(maker, node, rows)
             ):
                 self.of_rows[id(node)] = node.inputs[0]
                 self.to_rows[id(maker)] = rows
@@ -104,6 +124,12 @@ def _rows(features: int) -> int:
         if features % group == 0 and features > group:
             return features // group
     return 1
+
+
+def _is_worth(maker: Node, taker: Node, rows: int) -> bool:
+    """True iff the sums of the second layer take less than the vector between the two."""
+    given, between, made = (v.type.elements for v in (maker.inputs[0], maker.output, taker.output))
+    return given + 2 * between // rows + SUM_BYTES * made < max(given + between, between + made)
 
 
 class _Splitter:

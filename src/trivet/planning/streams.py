@@ -52,7 +52,8 @@ class Item:
     """A node that runs: what it reads, with edges in rows of the storage's first value, and what it may overwrite.
 
     It counts `height` rows of `width` pixels: of its result, of its operand if it accumulates. `lasts`: it has work
-    space of its own from its first firing to its last. A firing is about as long as `calls` of kernels.
+    space of its own from its first firing to its last. A firing is about as long as `calls` of kernels. `over_sums`: its
+    result may lie over that work space.
     """
 
     node: Node
@@ -67,6 +68,7 @@ class Item:
     scratch_whole: int
     lasts: bool
     calls: int = 1
+    over_sums: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +180,13 @@ class StreamModel:
         members = tuple(range(start, stop)) if members is None else members
         span = self._range(start, stop, pixels, members)
         base = span.base_bytes()
-        gain = max((self._most_gain(o, v) for o in span.outs for v in span.dying), default=0)
+        gain = max((self._most_gain(o, v) for o in span.apart for v in span.dying), default=0)
         if base - gain > limit:
             return None
         distances: dict[tuple[int, int], int] = {}
         if gain:
             distances = span.distances()
-            gain = max(self._gain(o, v, distances[o, v]) for o in span.outs for v in span.dying)
+            gain = max(self._gain(o, v, distances[o, v]) for o in span.apart for v in span.dying)
         if base - gain > limit:
             return None
         return Candidate(
@@ -398,6 +400,7 @@ class StreamModel:
             overwrites=self._overwrites(node),
             scratch_whole=_aligned_scratch(needs.scratch_bytes(node, counted_rows(node))),
             lasts=accumulates or needs.keeps_scratch(node),
+            over_sums=accumulates and by_rows and needs.over_sums(node),
         )
 
     def _make_blocks(self, groups: Sequence[Group]) -> list[Fused]:

@@ -146,6 +146,8 @@ class _Machine:
         self.lasting = {number: self._mark(number) for number in lasting if number is not None}
         for firing in firings(self.plan, stream):
             self._fire(firing)
+            if firing.step.accumulates and firing.is_last:
+                self.lasting.pop(firing.step.scratch if firing.step.scratch is not None else -1, None)
             for number, mark in self.lasting.items():
                 self._expect_mark(number, mark, firing.step.node)
 
@@ -161,11 +163,19 @@ class _Machine:
             self._store(value, result_rows(self.plan, firing, value))
         for value in node.outputs:
             self._expect(value, node, result_rows(self.plan, firing, value))
-        if mark is not None:
+        if mark is not None and not (firing.is_last and self._is_over_sums(step)):
             self._expect_mark(step.scratch or 0, mark, node)
         for index, (value, read) in enumerate(zip(node.inputs, rows, strict=True)):
             if not self._is_in_place(step, index):
                 self._expect(value, node, read)
+
+    def _is_over_sums(self, step: Step) -> bool:
+        """True iff the results of an accumulation begin no later than its sums, over which they may lie."""
+        if not step.over_sums or step.scratch is None:
+            return False
+        sums, buffers = self.plan.buffers[step.scratch], self.plan.buffers
+        views = [self.plan.view(value) for value in step.node.outputs]
+        return all(buffers[v.buffer].offset + v.offset <= sums.offset for v in views)
 
     def _is_in_place(self, step: Step, index: int) -> bool:
         """True iff the kernel may write its result over operand `index` as it goes."""

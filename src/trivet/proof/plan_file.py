@@ -94,6 +94,7 @@ class Step:
     rows: int | None
     edges: tuple[Edge, ...]
     accumulates: bool
+    over_sums: bool
 
     @property
     def counted(self) -> Tensor:
@@ -201,6 +202,7 @@ class _Reader:
             rows=None if rows == f.ALL_ROWS else rows,
             edges=tuple(edges),
             accumulates=bool(_int(row, "flags") & f.STEP_ACCUMULATES),
+            over_sums=bool(_int(row, "flags") & f.STEP_OVER_SUMS),
         )
 
     def _edge(self, row: Row) -> Edge:

@@ -135,10 +135,7 @@ class _Machine:
             return
         spans = [(t.region, _extent(t, step, firing.image, rows, False)) for t, rows in read if rows]
         if not step.accumulates or firing.is_last:
-            rows = firing.rows if step.rows is not None and not step.accumulates else None
-            spans += [
-                (t.region, _extent(t, step, firing.image, rows or range(rows_of(t, step)), True)) for t in step.outputs
-            ]
+            spans += self._written_apart(firing)
         if any(region == 0 and _meet(span, step.scratch) for region, span in spans):
             raise _Wrong(f"the work space of {step.name} lies over its operands or results")
         mine = Mark(WORK, firing.image, step.index)
@@ -146,6 +143,15 @@ class _Machine:
         if step.accumulates and firing.rows.start and any(mark != mine for mark in memory.read(step.scratch)):
             raise _Wrong(f"the sums of {step.name} are overwritten")
         memory.write(step.scratch, mine)
+
+    def _written_apart(self, firing: Firing) -> Iterator[tuple[int, range]]:
+        """Where a firing writes what may not meet its work space."""
+        step = firing.step
+        rows = firing.rows if step.rows is not None and not step.accumulates else None
+        for result in step.outputs:
+            span = _extent(result, step, firing.image, rows or range(rows_of(result, step)), True)
+            if not step.over_sums or span.start > step.scratch.start:
+                yield result.region, span
 
     def _read(self, firing: Firing, index: int) -> range:
         """Rows of an operand that a firing reads: from the first to past the last of them."""

@@ -54,6 +54,7 @@ def format_header() -> str:
         "MAGIC": f.MAGIC, "FORMAT_VERSION": f.VERSION, "ALIGNMENT": f.ALIGNMENT, "NONE": f.NONE,
         "EXTERNAL": f.EXTERNAL, "MAX_RANK": f.MAX_RANK, "MAX_OPERANDS": f.MAX_OPERANDS, "MAX_REGIONS": f.MAX_REGIONS,
         "MAX_FIRINGS": f.MAX_FIRINGS, "MAX_SWEEP": f.MAX_SWEEP, "STEP_ACCUMULATES": f.STEP_ACCUMULATES,
+        "STEP_OVER_SUMS": f.STEP_OVER_SUMS, "BY_ROWS_OVER_SUMS": 2,
         "NO_SOURCE": f.NO_SOURCE, "MAX_STREAM_STEPS": f.MAX_STREAM_STEPS, "MAX_WINDOW": f.MAX_WINDOW,
         "MAX_GAP": f.MAX_GAP, "RECEIVE_KERNEL": f.RECEIVE_KERNEL, "SEND_KERNEL": f.SEND_KERNEL,
     }  # fmt: skip
@@ -85,7 +86,8 @@ def kernel_row(kernel: CKernel) -> str:
     """A kernel as an entry of the runtime's table."""
     assert all(offset < 128 for offset in kernel.blobs()), f"{kernel.name}: blobs must be in the first 128 bytes"
     mask = sum(1 << offset // 4 for offset in kernel.blobs())
-    return f"X({kernel.id}, {kernel.name}, trivet_{kernel.params.name}_record, {int(kernel.by_rows)}u, {mask:#x}u)"
+    by_rows = int(kernel.by_rows) + kernel.over_sums
+    return f"X({kernel.id}, {kernel.name}, trivet_{kernel.params.name}_record, {by_rows}u, {mask:#x}u)"
 
 
 def kernels_header() -> str:

@@ -44,8 +44,12 @@ NO_SOURCE = 0xFFFF
 """`source` of an edge whose operand is complete before the stream."""
 RECEIVE_KERNEL, SEND_KERNEL = 4, 5
 """Ids of the kernels that call the caller for rows of a port."""
+BY_ROWS, BY_CHUNKS = 1, 2
+"""How a port goes that is not whole: an image by rows, a vector in chunks."""
 STEP_ACCUMULATES = 1
 """Step flag: rows of firings count rows of input 0, and the result exists after the last one."""
+STEP_OVER_SUMS = 2
+"""Step flag of one that accumulates: its results may lie over its work space, from before the start of that."""
 
 DTYPES: dict[d.DType, int] = {
     d.I8: 1, d.U8: 2, d.I16: 3, d.U16: 4, d.I32: 5, d.U32: 6, d.I64: 7, d.U64: 8, d.F16: 9, d.F32: 10, d.F64: 11,
@@ -91,7 +95,7 @@ STEP = Record(
         Field("rows", U32, "output rows of one firing, 0xFFFFFFFF: all; the last may make fewer"),
         Field("edges", U32, "index of the first edge"),
         Field("edge_count", U16, "0: every operand is complete before the step"),
-        Field("flags", U16, "1: accumulates"),
+        Field("flags", U16, "1: accumulates; 2: and its results may lie over its sums"),
         Field("name", U32, "offset into names, or 0xFFFFFFFF"),
     ),
     "One kernel of a stream.",
@@ -140,7 +144,11 @@ PORT = Record(
         Field("highest", I32, "greatest value that an i32 input accepts; 2^31 - 1 in every other port"),
         Field("has_perm", U8, "1: model array = storage array transposed by perm"),
         Field("perm", U8, "storage axis of each model axis", count=MAX_RANK),
-        Field("by_rows", U8, "1: a receive or send kernel calls the caller with rows of the tensor"),
+        Field(
+            "by_rows",
+            U8,
+            "1: a receive or send kernel calls the caller with rows of the tensor; 2: they are a vector's chunks",
+        ),
     ),
     "An input or output of the plan. A run refuses an input that holds what it does not accept.",
 )

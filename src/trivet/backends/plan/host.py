@@ -99,7 +99,7 @@ def check_library(loaded: ctypes.CDLL, path: Path) -> None:
     for kernel in all_kernels():
         found = loaded.trivet_find_kernel(kernel.id)
         blobs = sum(1 << offset // 4 for offset in kernel.blobs())
-        expected = (kernel.params.size_bytes, blobs, int(kernel.by_rows))
+        expected = (kernel.params.size_bytes, blobs, int(kernel.by_rows) + kernel.over_sums)
         if not found or (found[0].params_bytes, found[0].blobs, found[0].by_rows) != expected:
             reason = f"the host runtime is of another version: kernel {kernel.name} differs"
             raise HostUnavailable(reason, where=path, hint=_BUILD)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from trivet.backends.ckernels import CKernel
@@ -73,7 +75,10 @@ class StepInfo:
 
 @dataclass(frozen=True, slots=True)
 class PortInfo:
-    """An input or output; `perm` maps model axes to storage axes, `accepts` is what an input may hold (None: all)."""
+    """An input or output; `perm` maps model axes to storage axes, `accepts` is what an input may hold (None: all).
+
+    The tensor of a vector that goes in chunks has the vector's shape.
+    """
 
     name: str
     tensor: TensorInfo
@@ -266,9 +271,11 @@ class _Reader:
         lowest, highest = _int(row, "lowest"), _int(row, "highest")
         if lowest > highest:
             raise InvalidModel("an input of the plan accepts nothing")
-        accepts = Interval(lowest, highest)
+        accepts, tensor = Interval(lowest, highest), tensors[index]
+        if _int(row, "by_rows") == f.BY_CHUNKS:
+            tensor = replace(tensor, shape=(1, math.prod(tensor.shape)))
         return PortInfo(
-            self.name(_int(row, "name")), tensors[index], scale, _int(row, "zero_point"), axes,
+            self.name(_int(row, "name")), tensor, scale, _int(row, "zero_point"), axes,
             None if accepts == f.ANYTHING else accepts, bool(_int(row, "by_rows")),
         )  # fmt: skip
 

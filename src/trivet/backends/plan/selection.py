@@ -72,6 +72,9 @@ class Selection:
     def keeps_scratch(self, node: Node) -> bool:
         return self.call(node).keeps_scratch
 
+    def over_sums(self, node: Node) -> bool:
+        return self.call(node).over_sums
+
     def runs(self, node: Node) -> bool:
         return self.find(node) is not None
 

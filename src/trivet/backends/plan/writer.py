@@ -178,7 +178,7 @@ class _Writer:
                 highest=accepts.hi,
                 has_perm=int(port.perm is not None),
                 perm=(*perm, *[0] * (f.MAX_RANK - len(perm))),
-                by_rows=int(is_callers(value)),
+                by_rows=_by_rows(value),
             )
 
     def states(self) -> None:
@@ -278,7 +278,7 @@ class _Writer:
             rows=f.ALL_ROWS if step is None or step.rows is None else step.rows,
             edges=self.tables["edges"].extend(edges),
             edge_count=len(edges),
-            flags=f.STEP_ACCUMULATES if call.accumulates else 0,
+            flags=f.STEP_ACCUMULATES * call.accumulates | f.STEP_OVER_SUMS * call.over_sums,
             name=self.optional_name(layer.name),
         )
 
@@ -349,6 +349,13 @@ def _kept(value: Value) -> Value:
     if value.producer is not None:
         return value.producer.inputs[0]
     return next(use.node.output for use in value.uses if isinstance(use.node.op, Receive))
+
+
+def _by_rows(value: Value) -> int:
+    """How a port goes between plan and caller: whole, by rows, or in chunks."""
+    if not is_callers(value):
+        return 0
+    return f.BY_ROWS if value.type.rank == 4 else f.BY_CHUNKS
 
 
 def _edge(edge: Edge, operand: int) -> dict[str, FieldValue]:

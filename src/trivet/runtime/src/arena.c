@@ -167,7 +167,7 @@ static trivet_status describe_port(const trivet_model *model, const trivet_secti
     const trivet_tensor_record *tensor = &trivet_tensors(model)[record->tensor];
     uint8_t *memory = model->memory[tensor->region];
     port->name = (const char *)(model->plan + model->header->names.offset + record->name);
-    port->by_rows = record->by_rows == 1;
+    port->by_rows = record->by_rows != 0;
     port->data = memory == NULL || port->by_rows ? NULL : memory + tensor->offset;
     port->bytes = trivet_tensor_geometry(model, tensor).bytes;
     port->dtype = tensor->dtype;

@@ -171,11 +171,19 @@ static bool has_range(const trivet_port_record *port, const trivet_tensor_record
     return is_open || (is_input && port->by_rows == 0 && tensor->dtype == TRIVET_I32 && port->lowest <= port->highest);
 }
 
+/* A vector that goes in chunks is a map of one chunk a row. */
+static bool has_chunks(const trivet_model *model, const trivet_port_record *port) {
+    const trivet_tensor_record *tensor = &trivet_tensors(model)[port->tensor];
+    const uint32_t *shape = trivet_shape(model, tensor);
+    return port->has_perm == 0 && tensor->rank == 4 && shape[0] == 1 && shape[2] == 1;
+}
+
 static trivet_status check_ports(const trivet_model *model, const trivet_section *section, bool are_inputs) {
     const trivet_port_record *ports = (const trivet_port_record *)(const void *)(model->plan + section->offset);
     for (uint32_t i = 0; i < section->count; i++) {
-        if (ports[i].by_rows > 1 || ports[i].tensor >= model->header->tensors.count ||
-            (ports[i].by_rows == 0 && !is_whole(model, ports[i].tensor))) {
+        if (ports[i].by_rows > 2 || ports[i].tensor >= model->header->tensors.count ||
+            (ports[i].by_rows == 0 && !is_whole(model, ports[i].tensor)) ||
+            (ports[i].by_rows == 2 && !has_chunks(model, &ports[i]))) {
             return TRIVET_ERR_PORT;
         }
         const trivet_tensor_record *tensor = &trivet_tensors(model)[ports[i].tensor];

@@ -76,7 +76,13 @@ static bool may_share(const trivet_step_record *step, extent result, extent oper
     return are_disjoint(result, operand) || is_same || (step->firings > 1 && step->images == 1);
 }
 
-/* Scratch and results share no bytes with each other; nor with operands, as far as that is said above. */
+/* A result lies apart from the scratch, or over it from no later than its start, which the kernel must allow. */
+static bool is_off_scratch(const trivet_step_record *step, extent result, extent scratch) {
+    bool may_meet = (step->flags & TRIVET_STEP_OVER_SUMS) != 0 && result.start <= scratch.start;
+    return are_disjoint(result, scratch) || may_meet;
+}
+
+/* Scratch shares no bytes with operands, results none with each other; the rest is said above. */
 static bool has_own_memory(const trivet_model *model, const trivet_step_record *step) {
     if (!has_scratch(model, step)) {
         return false;
@@ -84,7 +90,7 @@ static bool has_own_memory(const trivet_model *model, const trivet_step_record *
     extent scratch = {0, step->scratch_offset, step->scratch_bytes};
     for (uint32_t i = 0; i < (uint32_t)step->inputs + step->outputs; i++) {
         extent a = tensor_extent(model, trivet_operand(model, step, i));
-        if (!are_disjoint(a, scratch)) {
+        if (i < step->inputs ? !are_disjoint(a, scratch) : !is_off_scratch(step, a, scratch)) {
             return false;
         }
         for (uint32_t j = i < step->inputs ? step->inputs : i + 1; j < (uint32_t)step->inputs + step->outputs; j++) {
@@ -100,7 +106,8 @@ static bool has_own_memory(const trivet_model *model, const trivet_step_record *
 /* The firings stay inside the rows of every result. */
 static bool has_firings(const trivet_model *model, const trivet_step_record *step) {
     bool accumulates = (step->flags & TRIVET_STEP_ACCUMULATES) != 0;
-    if (step->rows == 0 || step->flags > TRIVET_STEP_ACCUMULATES || (accumulates && step->inputs == 0)) {
+    if (step->rows == 0 || step->flags > (TRIVET_STEP_ACCUMULATES | TRIVET_STEP_OVER_SUMS) ||
+        (accumulates ? step->inputs == 0 : step->flags != 0)) {
         return false;
     }
     uint32_t height = trivet_step_height(model, step);
@@ -170,7 +177,9 @@ static trivet_status check_kernel(const trivet_model *model, const trivet_step_r
         !has_blobs(model, step, kernel, trivet_stream_constant_bytes(model, stream))) {
         return TRIVET_ERR_PARAMS;
     }
-    if (kernel->by_rows == 0 && is_streamed(model, step)) {
+    bool is_over_sums = (step->flags & TRIVET_STEP_OVER_SUMS) != 0;
+    if ((kernel->by_rows == 0 && is_streamed(model, step)) ||
+        (is_over_sums && kernel->by_rows != TRIVET_BY_ROWS_OVER_SUMS)) {
         return TRIVET_ERR_STEP;
     }
     if (stream->decoded_bytes != 0) {
@@ -211,7 +220,7 @@ static bool is_border(const trivet_model *model, const trivet_step_record *step)
     const trivet_section *section = receives ? &model->header->inputs : &model->header->outputs;
     const trivet_port_record *ports = (const trivet_port_record *)(const void *)(model->plan + section->offset);
     uint32_t port = border_port(model, step);
-    return port < section->count && ports[port].by_rows == 1 &&
+    return port < section->count && ports[port].by_rows != 0 &&
            trivet_operands(model)[step->operands].tensor == ports[port].tensor &&
            (uint64_t)step->firings * step->rows >= trivet_step_height(model, step);
 }
@@ -221,11 +230,11 @@ static trivet_status check_border(const trivet_model *model, const trivet_sectio
     const trivet_port_record *ports = (const trivet_port_record *)(const void *)(model->plan + section->offset);
     for (uint32_t i = 0; i < section->count; i++) {
         uint32_t found = 0;
-        for (uint32_t s = 0; ports[i].by_rows == 1 && s < model->header->steps.count; s++) {
+        for (uint32_t s = 0; ports[i].by_rows != 0 && s < model->header->steps.count; s++) {
             const trivet_step_record *step = &trivet_steps(model)[s];
             found += step->kernel == kernel && border_port(model, step) == i ? 1 : 0;
         }
-        if (found != ports[i].by_rows) {
+        if (found != (ports[i].by_rows != 0 ? 1u : 0u)) {
             return TRIVET_ERR_PORT;
         }
     }

@@ -26,7 +26,7 @@ def send(node: Node) -> Call | None:
     op = node.op
     if not isinstance(op, Send) or not _is_one(node):
         return None
-    return Call(SEND, node.inputs, {"port": op.port}, images=1, results=False)
+    return Call(SEND, node.inputs, {"port": op.port}, images=1, results=False, accumulates=op.chunks > 0)
 
 
 def _is_one(node: Node) -> bool:

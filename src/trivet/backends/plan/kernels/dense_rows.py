@@ -26,7 +26,7 @@ _RECORD = Record(
     ),
 )
 DENSE_TO_ROWS_S8 = CKernel(170, "dense_to_rows_s8", _RECORD)
-DENSE_OF_ROWS_S8 = CKernel(171, "dense_of_rows_s8", _RECORD)
+DENSE_OF_ROWS_S8 = CKernel(171, "dense_of_rows_s8", _RECORD, over_sums=True)
 FAMILY = (DENSE_TO_ROWS_S8, DENSE_OF_ROWS_S8)
 
 MAX_INPUTS = 65_536

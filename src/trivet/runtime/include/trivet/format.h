@@ -15,6 +15,8 @@
 #define TRIVET_MAX_FIRINGS 4194304u
 #define TRIVET_MAX_SWEEP 67108864u
 #define TRIVET_STEP_ACCUMULATES 1u
+#define TRIVET_STEP_OVER_SUMS 2u
+#define TRIVET_BY_ROWS_OVER_SUMS 2u
 #define TRIVET_NO_SOURCE 65535u
 #define TRIVET_MAX_STREAM_STEPS 1024u
 #define TRIVET_MAX_WINDOW 1048576u
@@ -144,7 +146,7 @@ typedef struct trivet_step_record {
     uint32_t rows; /* output rows of one firing, 0xFFFFFFFF: all; the last may make fewer */
     uint32_t edges; /* index of the first edge */
     uint16_t edge_count; /* 0: every operand is complete before the step */
-    uint16_t flags; /* 1: accumulates */
+    uint16_t flags; /* 1: accumulates; 2: and its results may lie over its sums */
     uint32_t name; /* offset into names, or 0xFFFFFFFF */
 } trivet_step_record;
 typedef char trivet_step_record_is_packed[sizeof(trivet_step_record) == 44 ? 1 : -1];
@@ -177,7 +179,7 @@ typedef struct trivet_port_record {
     int32_t highest; /* greatest value that an i32 input accepts; 2^31 - 1 in every other port */
     uint8_t has_perm; /* 1: model array = storage array transposed by perm */
     uint8_t perm[8]; /* storage axis of each model axis */
-    uint8_t by_rows; /* 1: a receive or send kernel calls the caller with rows of the tensor */
+    uint8_t by_rows; /* 1: a receive or send kernel calls the caller with rows of the tensor; 2: they are a vector's chunks */
     uint8_t reserved_34[2];
 } trivet_port_record;
 typedef char trivet_port_record_is_packed[sizeof(trivet_port_record) == 36 ? 1 : -1];

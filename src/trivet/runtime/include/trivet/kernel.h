@@ -104,7 +104,7 @@ typedef struct trivet_kernel {
     trivet_check_fn check;
     uint32_t params_bytes;
     uint32_t blobs;         /* bit i: word i of the record starts a blob */
-    uint32_t by_rows;       /* 0: whole operands and one firing */
+    uint32_t by_rows;       /* 0: whole operands and one firing; 2: and results may lie over sums */
 } trivet_kernel;
 
 /* The kernel with that id, or NULL. */

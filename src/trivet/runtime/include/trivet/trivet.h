@@ -50,7 +50,8 @@ typedef struct trivet_model {
 } trivet_model;
 
 /* An input or output. `shape` is in storage order; with `perm`, model axis i is storage axis perm[i]. One that goes
- * `by_rows` has no `data`: the callbacks of `trivet_set_border` give or take its rows while the plan runs. */
+ * `by_rows` has no `data`: the callbacks of `trivet_set_border` give or take its rows while the plan runs. A vector that
+ * goes in chunks is a port of shape [1, chunks, 1, features of a chunk], a chunk a row. */
 typedef struct trivet_port {
     const char *name;
     uint8_t *data;

@@ -23,7 +23,7 @@ trivet_status trivet_receive_run(const trivet_call *call, uint32_t row, uint32_t
 }
 
 trivet_status trivet_send_check(const trivet_check *check) {
-    TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 0 && check->images == 1 && !check->accumulates);
+    TRIVET_REQUIRE(check->input_count == 1 && check->output_count == 0 && check->images == 1);
     return TRIVET_OK;
 }
 

@@ -1,4 +1,6 @@
 /* Dense layers on int8 whose features come or go row by row: sums of plain products, exact in int32. */
+#include <string.h>
+
 #include "trivet/kernels/dense_rows.h"
 #include "requant_s8.h"
 
@@ -19,6 +21,16 @@ static int32_t product(const int8_t *x, const int8_t *w, uint32_t count, int32_t
 /* Sums are kept modulo 2^32, as the contracts do. */
 static int32_t added(int32_t a, int32_t b) {
     return (int32_t)((uint32_t)a + (uint32_t)b);
+}
+
+/* Results from sums that they may lie over, beginning no later: a block of sums is taken off before it is written to. */
+static void finish(const trivet_requant_s8 *requant, const int32_t *sums, uint32_t outputs, int8_t *y) {
+    for (uint32_t first = 0; first < outputs; first += BLOCK) {
+        int32_t block[BLOCK];
+        uint32_t some = outputs - first < BLOCK ? outputs - first : BLOCK;
+        memcpy(block, sums + first, some * sizeof *block);
+        trivet_requantize_s8(requant, first, block, some, y + first);
+    }
 }
 
 /* Results of outputs [first, first + count) from an operand that is all there. */
@@ -62,16 +74,19 @@ trivet_status trivet_dense_of_rows_s8_run(const trivet_call *call, uint32_t row,
     const int8_t *weights = (const int8_t *)trivet_blob_data(call->constants, &p->weights);
     const trivet_requant_fields fields = TRIVET_REQUANT_FIELDS(p, call->constants);
     const trivet_requant_s8 requant = trivet_requant_at(&fields, 0, 0);
-    for (uint32_t r = row; r < row + rows; r++) {
-        const int8_t *features = (const int8_t *)trivet_row(x, r);
+    const uint32_t end = row + rows;
+    while (row < end) {
+        uint32_t some = trivet_contiguous_rows(x, row, end - row);
+        const int8_t *features = (const int8_t *)trivet_row(x, row);
         for (uint32_t o = 0; o < p->outputs; o++) {
-            const int8_t *w = weights + (size_t)o * p->inputs + (size_t)r * x->row_bytes;
-            int32_t sum = product(features, w, x->row_bytes, p->weight_zero);
-            sums[o] = added(r == 0 ? requant.bias[o] : sums[o], sum);
+            const int8_t *w = weights + (size_t)o * p->inputs + (size_t)row * x->row_bytes;
+            int32_t sum = product(features, w, some * x->row_bytes, p->weight_zero);
+            sums[o] = added(row == 0 ? requant.bias[o] : sums[o], sum);
         }
+        row += some;
     }
-    if (row + rows == x->height) {
-        trivet_requantize_s8(&requant, 0, sums, p->outputs, y);
+    if (end == x->height) {
+        finish(&requant, sums, p->outputs, y);
     }
     return TRIVET_OK;
 }

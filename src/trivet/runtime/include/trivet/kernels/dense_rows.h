@@ -23,6 +23,6 @@ typedef char trivet_dense_rows_s8_record_is_packed[sizeof(trivet_dense_rows_s8_r
 /* X(id, name, parameter record, by rows, bit i: word i of the record starts a blob) */
 #define TRIVET_KERNELS_DENSE_ROWS(X) \
     X(170, dense_to_rows_s8, trivet_dense_rows_s8_record, 1u, 0x55u) \
-    X(171, dense_of_rows_s8, trivet_dense_rows_s8_record, 1u, 0x55u) \
+    X(171, dense_of_rows_s8, trivet_dense_rows_s8_record, 2u, 0x55u) \
 
 #endif
