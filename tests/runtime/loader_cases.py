@@ -222,7 +222,7 @@ def movements() -> Graph:
 
 
 def cases() -> Iterator[Case]:
-    for plan, status, rows in (
+    for base_plan, status, rows in (
         ("layers", "", HEADER), ("layers", "", REGIONS), ("layers", "ERR_TENSOR", TENSORS), ("states", "", PORTS),
         ("layers", "ERR_STEP", STEPS), ("layers", "", KERNELS), ("stream", "ERR_STREAM", EDGES),
         ("layers", "ERR_STREAM", STREAMS), ("border", "ERR_PORT", BORDER),
@@ -230,7 +230,7 @@ def cases() -> Iterator[Case]:
     ):  # fmt: skip
         for title, options, *patches in rows:
             bodies = options.get("bodies", {})
-            yield Case(title, options.get("plan", plan), options.get("status", status), tuple(patches), bodies)
+            yield Case(title, options.get("plan", base_plan), options.get("status", status), tuple(patches), bodies)
 
 
 HEADER = [

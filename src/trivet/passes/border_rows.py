@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from trivet.core.record import dataclass
 from trivet.core.dtype import I8
+from trivet.core.record import dataclass
 from trivet.errors import Unsupported
 from trivet.ir.graph import Node, Value
 from trivet.ir.rewriter import Rewriter

@@ -52,8 +52,8 @@ class Item:
     """A node that runs: what it reads, with edges in rows of the storage's first value, and what it may overwrite.
 
     It counts `height` rows of `width` pixels: of its result, of its operand if it accumulates. `lasts`: it has work
-    space of its own from its first firing to its last. A firing is about as long as `calls` of kernels. `over_sums`: its
-    result may lie over that work space.
+    space of its own from its first firing to its last. A firing is about as long as `calls` of kernels. `over_sums`:
+    its result may lie over that work space.
     """
 
     node: Node
