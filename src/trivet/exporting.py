@@ -17,9 +17,11 @@ from trivet.backends.module.options import Memory, ModuleOptions, ScheduleStyle,
 from trivet.core.record import dataclass
 from trivet.errors import Unsupported
 from trivet.extending import load_extensions
-from trivet.ir.graph import Graph
+from trivet.ir.graph import Value
+from trivet.ir.op import Array
 from trivet.passes.manager import Instrument
 from trivet.passes.traces import model_inputs
+from trivet.planning.plan import Step
 from trivet.report import PlanReport, plan_report
 
 SAMPLES = 3
@@ -77,7 +79,7 @@ def compile_module(
             options=options,
             model_sha256={model.name: hashlib.sha256(model.read_bytes()).hexdigest()},
             configuration=configuration(settings, options),
-            samples=samples(compiled.graph, settings, request.samples),
+            samples=samples(compiled, settings, options, request.samples),
         )
     )
     write_module(output, made, request.overwrite)
@@ -115,16 +117,39 @@ def configuration(settings: driver.Settings, options: ModuleOptions) -> dict[str
     return found | chosen
 
 
-def samples(graph: Graph, settings: driver.Settings, count: int) -> list[Sample]:
-    """Seeded inputs of runs that follow each other from the initial states, with the oracle's outputs."""
+def samples(compiled: driver.Compiled, settings: driver.Settings, options: ModuleOptions, count: int) -> list[Sample]:
+    """Seeded inputs of runs that follow each other from the initial states, with the oracle's outputs.
+
+    Where the module calls back around layers, with the first result of each as well, if it is no float.
+    """
+    graph = compiled.graph
     states = [state.initial for state in graph.states]
     found = []
     for seed in range(count):
         arrays = model_inputs(graph, seed, settings.i32)[0][0]
         inputs = [interp.to_storage(array, port) for array, port in zip(arrays, graph.input_ports, strict=True)]
+        layers = _layer_results(compiled, inputs, states) if options.has_callback else []
         outputs, states = interp.run(graph, inputs, states)
-        found.append(Sample(inputs, outputs))
+        found.append(Sample(inputs, outputs, layers=layers))
     return found
+
+
+def _layer_results(compiled: driver.Compiled, inputs: Sequence[Array], states: Sequence[Array]) -> list[Array | None]:
+    """The first result of every step, None for floats."""
+    values: dict[str, Array] = {}
+
+    def keep(value: Value, array: Array) -> None:
+        if array.dtype.kind != "f":
+            values[value.name] = array
+
+    interp.run(compiled.plan.graph, inputs, states, keep)
+    return [values.get(_result_name(step)) for step in compiled.plan.steps()]
+
+
+def _result_name(step: Step) -> str:
+    """The first result of a step that makes it row by row; nothing for one that adds up its operand's rows."""
+    outputs = step.node.outputs
+    return "" if step.accumulates or not outputs else outputs[0].name
 
 
 def check_output(output: Path, overwrite: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from module_builds import EXAMPLES, build, module, needed
 
 from trivet.backends.module.options import Memory, ScheduleStyle
+from trivet.driver import Settings
 from trivet.exporting import ModuleRequest
 
 DIGITS = EXAMPLES / "models" / "digits_int8.tflite"
@@ -74,6 +76,20 @@ def test_the_test_program_passes_on_a_cortex_m4(way: str, tmp_path: Path) -> Non
     done = on_board([*sources, str(tmp_path / "net/test/net_test.c")], tmp_path, "-DTEST_SEMIHOSTING")
     lines = done.stderr.splitlines()
     assert done.returncode == 0 and lines[0] == "run 0, output 0: 0 of 10 differ" and lines[-1] == "passed"
+
+
+@pytest.mark.parametrize("settings", [Settings(), Settings(fast_bytes=3072)], ids=["whole", "by rows"])
+def test_layers_are_compared_one_by_one(settings: Settings, tmp_path: Path) -> None:
+    sources = module(DIGITS, tmp_path / "net", WAYS["table"], settings)
+    test = tmp_path / "net/test/net_test.c"
+    done = on_board([*sources, str(test)], tmp_path, "-DTEST_SEMIHOSTING", "-DTEST_LAYERS")
+    lines = done.stderr.splitlines()
+    equal = [line for line in lines if re.match(r"layer \d+ equal: \w+", line)]
+    assert done.returncode == 0 and len(equal) >= 6 and lines[-1] == "passed"
+    damaged = re.sub(r"(layers_0\[\] = \{)(\d+)u", lambda m: f"{m[1]}{(int(m[2]) + 1) % 2**32}u", test.read_text())
+    test.write_text(damaged)
+    done = on_board([*sources, str(test)], tmp_path, "-DTEST_SEMIHOSTING", "-DTEST_LAYERS")
+    assert done.returncode == 1 and "layer 0 DIFFERS: layer0" in done.stderr.splitlines()
 
 
 def test_what_differs_is_counted_and_the_exit_code_says_so(tmp_path: Path) -> None:

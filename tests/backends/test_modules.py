@@ -86,6 +86,14 @@ def test_a_module_is_clean_for_clang_and_as_cpp(way: str, tmp_path: Path) -> Non
     build([gpp, *CPP, "-fsyntax-only", *sources])
 
 
+def test_a_module_without_products_is_clean_for_clang(tmp_path: Path) -> None:
+    clang = needed("clang", "clang-14", package="clang")
+    file = tmp_path / "floats.tir"
+    file.write_text(IMAGES)
+    sources = module(file, tmp_path / "net", PLAIN)
+    build([clang, *EVERYTHING, "-fsyntax-only", *sources])
+
+
 @pytest.mark.parametrize("schedule", ScheduleStyle)
 def test_a_real_network_gives_the_bytes_of_its_plan(schedule: ScheduleStyle, tmp_path: Path) -> None:
     shared = shared_directory()

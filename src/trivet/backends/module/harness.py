@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 
+from trivet.backends.module.layers import layers_of
 from trivet.backends.module.options import Memory, ModuleOptions
 from trivet.backends.plan.reader import PlanInfo
 from trivet.core.record import dataclass
@@ -88,6 +90,52 @@ static void report(const char *what, unsigned long number, unsigned long index, 
 
 """
 
+_LAYERS = """\
+#if defined(TEST_LAYERS)
+/* Checksums (Adler-32) of what layers make, row by row, and how many rows that is; 0 rows: not compared. */
+static uint32_t sums[{upper}_LAYERS], made[{upper}_LAYERS];
+
+static {p}_status watch(void *user, uint32_t layer, uint32_t phase, uint32_t row, uint32_t rows) {{
+    for (uint32_t r = row; phase == 1 && r < row + rows && layer_rows[layer] > 0; r++, made[layer]++) {{
+        uint32_t bytes = 0, a = sums[layer] & 0xFFFFu, b = sums[layer] >> 16;
+        const uint32_t image = made[layer] / layer_rows[layer];
+        const uint8_t *data =
+            (const uint8_t *){p}_layer_result((const {p}_context *)user, layer, image, r, &bytes);
+        for (uint32_t i = 0; data != NULL && i < bytes; i++) {{
+            a = (a + data[i]) % 65521u;
+            b = (b + a) % 65521u;
+        }}
+        sums[layer] = b << 16 | a;
+    }}
+    return {upper}_OK;
+}}
+
+static void watch_layers({p}_context *context) {{
+    for (uint32_t i = 0; i < {upper}_LAYERS; i++) {{
+        sums[i] = 1;
+        made[i] = 0;
+    }}
+    (void){p}_set_callback(context, watch, context);
+}}
+
+static int wrong_layers(const uint32_t *expected) {{
+    int count = 0;
+    for (uint32_t i = 0; i < {upper}_LAYERS; i++) {{
+        if (layer_rows[i] > 0) {{
+            TEST_PUT("layer ");
+            put_number(i);
+            TEST_PUT(sums[i] == expected[i] ? " equal: " : " DIFFERS: ");
+            TEST_PUT({p}_layer_name(i));
+            TEST_PUT("\\n");
+            count += sums[i] != expected[i];
+        }}
+    }}
+    return count;
+}}
+#endif
+
+"""
+
 _ROWS = """\
 /* Whole inputs and outputs, of which rows are given and taken. */
 static const uint8_t *given[{upper}_INPUTS + 1];
@@ -112,10 +160,14 @@ static const {p}_border border = {{receive, send, NULL}};
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Inputs of one run and what it must give, in storage order; `tolerance` is relative, for floats."""
+    """Inputs of one run and what it must give, in storage order; `tolerance` is relative, for floats.
+
+    `layers` are the first results of layers that are compared too, None where a layer's is not.
+    """
 
     inputs: Sequence[Array]
     outputs: Sequence[Array]
+    layers: Sequence[Array | None] = ()
     tolerance: float = 1e-5
 
 
@@ -155,7 +207,7 @@ def test_program(plan: PlanInfo, options: ModuleOptions, samples: Sequence[Sampl
 {_SPEECH.format()}{"".join(arrays)}
 {memory}static {p}_context network;
 
-{rows}{_COMPARISONS}
+{_layers(plan, options, samples)}{rows}{_COMPARISONS}
 int main(void) {{
     int failures = 0;
     unsigned wrong;
@@ -172,6 +224,21 @@ int main(void) {{
 """
 
 
+def _layers(plan: PlanInfo, options: ModuleOptions, samples: Sequence[Sample]) -> str:
+    """What compares layer by layer, where samples have their results."""
+    if not any(sample.layers for sample in samples):
+        return ""
+    arrays = samples[0].layers
+    rows = [0 if a is None else layer.height for a, layer in zip(arrays, layers_of(plan).layers, strict=True)]
+    lines = ["#if defined(TEST_LAYERS)"]
+    lines.append(f"static const uint32_t layer_rows[] = {{{', '.join(f'{n}u' for n in rows)}}};")
+    for number, sample in enumerate(samples):
+        sums = (0 if array is None else zlib.adler32(array.tobytes()) for array in sample.layers)
+        lines.append(f"static const uint32_t layers_{number}[] = {{{', '.join(f'{n}u' for n in sums)}}};")
+    lines.append("#endif\n")
+    return "\n".join(lines) + _LAYERS.format(p=options.prefix, upper=options.prefix.upper())
+
+
 def _array(name: str, array: Array) -> str:
     data = array.tobytes()
     lines = [",".join(str(byte) for byte in data[i : i + 24]) + "," for i in range(0, len(data), 24)]
@@ -184,7 +251,13 @@ def _run(number: int, sample: Sample, plan: PlanInfo, p: str) -> str:
         source = f"input_{number}_{index}"
         copied = f"memcpy({p}_input(&network, {index}), {source}, sizeof {source});"
         lines.append(f"    given[{index}] = {source};" if port.by_rows else f"    {copied}")
-    lines.append(f"    failures += {p}_run(&network) != {p.upper()}_OK;")
+    run = f"    failures += {p}_run(&network) != {p.upper()}_OK;"
+    if sample.layers:
+        watched = f"    failures += wrong_layers(layers_{number});"
+        lines += ["#if defined(TEST_LAYERS)", "    watch_layers(&network);", "#endif", run]
+        lines += ["#if defined(TEST_LAYERS)", watched, "#endif"]
+    else:
+        lines.append(run)
     for index, array in enumerate(sample.outputs):
         expected = f"output_{number}_{index}"
         result = f"taken_{index}" if plan.outputs[index].by_rows else f"{p}_output(&network, {index})"

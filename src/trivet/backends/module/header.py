@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trivet.backends.module import staging
+from trivet.backends.module import observation, staging
 from trivet.backends.module.options import Memory, ModuleOptions, Style
 from trivet.backends.plan.reader import PlanInfo, PortInfo
 from trivet.core.version import __version__
@@ -196,11 +196,6 @@ def _functions(p: str, options: ModuleOptions) -> list[str]:
         f"{p}_status {p}_bind_region({p}_context *context, uint32_t region, void *memory, size_t bytes);",
         "",
     ]
-    observe = [
-        f"{p}_status {p}_set_callback({p}_context *context, {p}_callback callback, void *user);",
-        f"const char *{p}_layer_name(uint32_t layer); /* NULL: there is no such layer */",
-        "",
-    ]
     owned = options.memory is Memory.CALLER
     replaced = [
         "/* Runs another plan for the same interface from now on, read in place: a network that was updated in the",
@@ -227,7 +222,7 @@ def _functions(p: str, options: ModuleOptions) -> list[str]:
         f"const {p}_port *{p}_input_port(uint32_t index);",
         f"const {p}_port *{p}_output_port(uint32_t index);",
         "",
-        *(observe if options.has_callback else []),
+        *(observation.declarations(p) if options.has_callback else []),
         *(replaced if options.style is Style.PLAN else []),
         "/* One line of English; never NULL. */",
         f"const char *{p}_status_text({p}_status status);",

@@ -57,7 +57,8 @@ extern const uint32_t trivet_constants[];
 
 #endif
 """
-    defines = "".join(f"#define TRIVET_{name} {value}u\n" for name, value in features.items())
+    used = {name: value for name, value in features.items() if f"TRIVET_{name}" in taken.implementation}
+    defines = "".join(f"#define TRIVET_{name} {value}u\n" for name, value in used.items())
     source = f"""
 /* Kernels, from Trivet {__version__}: of its runtime what this module needs. Apache-2.0. */
 #include "PREFIX_kernels.h"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from trivet.backends.module import staging
+from trivet.backends.module import observation, staging
 from trivet.backends.module.firings import Loop, Schedule, loops, stream_order
 from trivet.backends.module.header import KERNELS_VERSION, STATUSES, c_float, c_string, port_initializer
 from trivet.backends.module.layers import Layer, Layers, Operand, layers_of
@@ -340,7 +340,7 @@ static {p}_status run_all(const {p}_context *context) {{
     def _interface(self) -> str:
         parts = [self._life(), self._port_functions()]
         if self._options.has_callback:
-            parts.append(self._callback_functions())
+            parts.append(observation.functions(self._p))
         if self._has_rows:
             parts.append(self._border_function())
         return "\n\n".join(part.strip("\n") for part in [*parts, self._status_text()])
@@ -488,22 +488,6 @@ const {p}_port *{p}_{kind}_port(uint32_t index) {{
 }}""".strip("\n")
             )
         return "\n\n".join(parts)
-
-    def _callback_functions(self) -> str:
-        p, upper = self._p, self._upper
-        return f"""
-{p}_status {p}_set_callback({p}_context *context, {p}_callback callback, void *user) {{
-    if (context == NULL) {{
-        return {upper}_ERR_NULL;
-    }}
-    context->callback = callback;
-    context->user = user;
-    return {upper}_OK;
-}}
-
-const char *{p}_layer_name(uint32_t layer_index) {{
-    return layer_index < {upper}_LAYERS ? layer_names[layer_index] : NULL;
-}}"""
 
     def _border_function(self) -> str:
         p, upper = self._p, self._upper
