@@ -2,8 +2,9 @@
 
     python bench/memory.py MODEL...
 
-Columns: layer by layer; streamed row by row with the input resident; with the input given by rows; and that with at
-most a tenth of the multiply-accumulates more, for rows that are computed again.
+Columns: layer by layer; streamed row by row with the input resident; with the input given by rows; that with at most a
+tenth of the multiply-accumulates more, for rows that are computed again; and with the output taken by rows too. Vectors
+of dense layers go in chunks instead of rows.
 
 Trivet's figure counts input, output, scratch and counters, and the plan is run: the measured high-water mark must be
 the planned bytes, and the outputs must be the oracle's. TiGrIS splits a network over a fast and a slow memory; its
@@ -32,11 +33,12 @@ WAYS = {
     "streamed": SMALLEST,
     "by rows": replace(SMALLEST, input_rows=True),
     "at 1.1x": replace(SMALLEST, input_rows=True, max_overhead=1.1),
+    "both by rows": replace(SMALLEST, input_rows=True, output_rows=True),
 }
 
 
 def ours(model: Path, settings: driver.Settings) -> int | None:
-    """Bytes of a plan that has been run and found right; None where the input has no rows."""
+    """Bytes of a plan that has been run and found right; None where what is asked to go by rows has none."""
     try:
         artifact = Artifact(driver.build(driver.load(model, settings), settings).data)
     except Unsupported:
