@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trivet import driver
+from trivet import estimate as estimates
 from trivet.analysis.cost import node_macs
 from trivet.analysis.ranges import Ranges, analyze_ranges
 from trivet.backends.plan.selection import Selection
 from trivet.core.record import dataclass
 from trivet.errors import CompileError, DoesNotFit
+from trivet.estimate import Estimate
 from trivet.ir.graph import Graph
 from trivet.planning.front import Point, pareto_front, with_overhead
 from trivet.planning.options import Objective
@@ -72,6 +74,7 @@ class Analysis:
     slow_bytes: int = 0
     read_bytes: int = 0
     written_bytes: int = 0
+    estimate: Estimate | None = None
 
     @property
     def fits(self) -> bool:
@@ -109,6 +112,7 @@ class Analysis:
             },
             "operators": self.operators,
             "parameters": self.parameters,
+            "estimate": None if self.estimate is None else self.estimate.as_json(),
             "reasons": [str(r) for r in self.reasons],
             "notes": list(self.notes),
             "layers": [
@@ -172,7 +176,14 @@ def analyze_model(path: str | Path, settings: driver.Settings) -> Analysis:
         slow_bytes=report.slow_bytes,
         read_bytes=report.read_bytes,
         written_bytes=report.written_bytes,
+        estimate=_estimate(chosen, selection, settings),
     )
+
+
+def _estimate(plan: ExecutionPlan, selection: Selection, settings: driver.Settings) -> Estimate | None:
+    """Instructions on the target's core, where there is one and costs are known."""
+    board = driver.board(settings)
+    return None if board is None else estimates.estimate_on(board.cpu, plan, selection)
 
 
 def _front(graph: Graph, selection: Selection, settings: driver.Settings) -> tuple[Point, ...]:

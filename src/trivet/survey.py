@@ -10,6 +10,7 @@ from trivet import driver
 from trivet.core.record import dataclass
 from trivet.driver import Compiled, Settings
 from trivet.errors import CompileError, DoesNotFit
+from trivet.estimate import Estimate, estimate_on
 from trivet.planning.options import Objective
 from trivet.planning.plan import FAST
 from trivet.planning.planner import plan as make_plan
@@ -27,11 +28,19 @@ class Fit:
     budgets: Mapping[str, int | None]
     plan: PlanReport
     smallest_bytes: int
+    estimate: Estimate | None = None
     reasons: tuple[CompileError, ...] = ()
 
     @property
     def fits(self) -> bool:
         return not self.reasons
+
+    @property
+    def milliseconds(self) -> float | None:
+        """Of one run at one instruction a cycle, which cores with caches and slow flash do not reach."""
+        if self.estimate is None or self.target.clock_hz is None:
+            return None
+        return round(self.estimate.instructions / self.target.clock_hz * 1e3, 3)
 
     def as_json(self) -> dict[str, object]:
         target = self.target
@@ -47,6 +56,9 @@ class Fit:
             "flash_bytes": self.plan.flash_bytes,
             "flash_memory_bytes": self.budgets["flash"],
             "smallest_fast_bytes": self.smallest_bytes,
+            "instructions": None if self.estimate is None else self.estimate.instructions,
+            "assumed_kernels": [] if self.estimate is None else list(self.estimate.assumed),
+            "milliseconds": self.milliseconds,
             "reasons": [str(reason) for reason in self.reasons],
         }
 
@@ -121,7 +133,8 @@ class _Maker:
         except DoesNotFit as error:
             reasons.append(error)
         smallest = min(self._smallest.report.fast_bytes, self.quickest.report.fast_bytes)
-        return Fit(target, budgets, made.report, smallest, tuple(reasons))
+        found = estimate_on(target.cpu, made.compiled.plan, self._selection)
+        return Fit(target, budgets, made.report, smallest, found, tuple(reasons))
 
     def _budgets(self, target: Target) -> Mapping[str, int | None]:
         settings = self.settings

@@ -10,7 +10,7 @@ from trivet.cli.settings import settings_from
 from trivet.survey import Fit, Survey, survey
 
 LEFT = ("target", "core", "fits", "how")
-TITLES = ["target", "core", "fits", "fast bytes", "of", "smallest", "flash bytes", "of", "how"]
+TITLES = ["target", "core", "fits", "fast bytes", "of", "smallest", "flash bytes", "of", "instructions", "ms", "how"]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -33,6 +33,7 @@ def _print(found: Survey, verbose: bool) -> None:
     for row in rows:
         cells = (_padded(cell, width, title) for cell, width, title in zip(row, widths, TITLES, strict=True))
         print("  ".join(cells).rstrip())
+    print("ms: at one instruction a cycle; -: kernels were not measured on the core, or the clock is not known")
     print(f"fits {sum(fit.fits for fit in found.fits)} of {len(found.fits)} boards")
     for fit in found.fits if verbose else ():
         for reason in fit.reasons:
@@ -48,7 +49,9 @@ def _cells(fit: Fit) -> list[str]:
     how = ", ".join(plan.techniques) if fit.fits else _missing(fit)
     used = (plan.fast_bytes, fit.budgets["fast"], fit.smallest_bytes, plan.flash_bytes, fit.budgets["flash"])
     numbers = ["-" if number is None else f"{number:,}" for number in used]
-    return [target.name, target.cpu, "yes" if fit.fits else "no", *numbers, how]
+    speed = "-" if fit.estimate is None else f"{fit.estimate.instructions:,}"
+    time = "-" if fit.milliseconds is None else f"{fit.milliseconds:.1f}"
+    return [target.name, target.cpu, "yes" if fit.fits else "no", *numbers, speed, time, how]
 
 
 def _missing(fit: Fit) -> str:

@@ -58,6 +58,8 @@ def _print(analysis: Analysis, arguments: argparse.Namespace) -> None:
     console.print(f"  order of execution, layer by layer: {analysis.order}", markup=False)
     for technique in analysis.techniques:
         console.print(f"  smallest fast memory, {technique.name}: {technique.fast_bytes:,} bytes", markup=False)
+    if analysis.estimate is not None:
+        console.print(f"  speed: {analysis.estimate}", markup=False)
     if analysis.front and not arguments.quiet:
         console.print(_front_table(analysis))
     console.print(f"  flash (plan with weights): {analysis.flash_bytes:,} bytes")
