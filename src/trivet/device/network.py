@@ -204,12 +204,12 @@ def _module(folder: Path) -> Network:
     }
     has_callback = record["schedule"] == "table" and record["style"] == "code"
     layers = [Layer(layer["name"], layer["kernel"]) for layer in record["layers"]] if has_callback else []
-    owned = record["memory"] == "caller"
+    is_callers = record["memory"] == "caller"
     files = {f.name: f.read_bytes() for name in ("src", "include") for f in (folder / name).glob("*.[chSb]*")}
-    own = "".join(owned(i, region["bytes"]) for i, region in enumerate(regions)) if owned else ""
+    own = "".join(owned(i, region["bytes"]) for i, region in enumerate(regions)) if is_callers else ""
     described = description(ports["inputs"], ports["outputs"], len(regions), len(layers))
     files["device_network.c"] = (described + own).encode()
-    files["device_module.c"] = module_functions(prefix, len(regions), owned, has_callback, ports).encode()
+    files["device_module.c"] = module_functions(prefix, len(regions), is_callers, has_callback, ports).encode()
     macros = [
         f'-D{prefix.upper()}_{region["name"].upper()}_SECTION=__attribute__((section("{memory_section(index)}")))'
         for index, region in enumerate(regions)
@@ -219,7 +219,7 @@ def _module(folder: Path) -> Network:
         files=files,
         sources=(),
         include=(),
-        defines=[] if owned else macros,
+        defines=[] if is_callers else macros,
         inputs=ports["inputs"],
         outputs=ports["outputs"],
         memories=[NetworkMemory(region["name"], region["bytes"]) for region in regions],
