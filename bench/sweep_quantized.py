@@ -142,7 +142,7 @@ def pool(rng: Rng, kind: str) -> Made:
 
 
 def binary(rng: Rng, kind: str) -> Made:
-    """Operands whose shapes broadcast, of up to five axes."""
+    """Operands whose shapes broadcast, of up to four axes."""
     m, dtype = ModelBuilder(), dtype_of(rng)
     shape = tuple(int(rng.integers(1, 5)) for _ in range(rng.integers(1, 5)))
     other = tuple(1 if rng.random() < 0.3 else size for size in shape)[int(rng.integers(0, len(shape))) :]

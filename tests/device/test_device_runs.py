@@ -28,7 +28,8 @@ def test_outputs_are_those_of_the_oracle(name: str, machine: str) -> None:
         assert np.array_equal(ours, theirs)
     costs = device.costs
     assert costs.init < 1000 and costs.reset < 1000
-    assert costs.high_water_bytes == host.high_water_bytes(inputs)
+    # The loops of a core may use more of the work space than the portable ones.
+    assert host.high_water_bytes(inputs) <= costs.high_water_bytes <= host.arena_bytes
     assert sum(c.instructions for c in costs.layers) <= costs.instructions
     assert [c.calls for c in costs.layers] == [1] * len(host.plan.steps)
 
