@@ -121,7 +121,7 @@ def _redirect(rw: Rewriter, value: Value, rows: Value, receive: Node) -> None:
 def _no_rows(what: str, values: list[Value]) -> Unsupported:
     types = ", ".join(f"%{v.name}: {v.type}" for v in values)
     return Unsupported(
-        f"no {what} is one image of several rows, or a vector of a dense layer with a multiple of {CHUNKS[-1]} features "
-        f"({types})",
+        f"no {what} is one image of several rows, or a vector of a dense layer with a multiple of {CHUNKS[-1]} "
+        f"features ({types})",
         hint=f"leave out --{what}-rows",
     )
