@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from trivet.backends.plan import weights
+from trivet.backends.plan.kernels.table import REQUIRES
 from trivet.backends.plan.legalize import LegalizePlan
 from trivet.backends.plan.selection import Selection
 from trivet.backends.plan.weights import Weights
@@ -298,7 +299,14 @@ def place_weights(plan: ExecutionPlan, selection: Selection, settings: Settings)
 
 def plan_options(settings: Settings, objective: Objective) -> PlanOptions:
     """What the planner is asked for."""
-    return PlanOptions(objective, settings.allocator, settings.preserve_input, max_overhead=settings.max_overhead)
+    slow_blocks = any(features <= kernel_features(settings) for features in REQUIRES.values())
+    return PlanOptions(
+        objective,
+        settings.allocator,
+        settings.preserve_input,
+        max_overhead=settings.max_overhead,
+        slow_blocks=slow_blocks,
+    )
 
 
 def check_flash(compiled: Compiled, flash_bytes: int | None) -> None:

@@ -43,7 +43,8 @@ class Allocator(Enum):
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
     """`preserve_inputs`: the plan leaves the inputs as they were. `alignment`: of every tensor, in bytes.
-    `max_overhead`: multiply-accumulates executed, in relation to those of the layers.
+    `max_overhead`: multiply-accumulates executed, in relation to those of the layers. `slow_blocks`: the target has
+    kernels for layers that blocks of them do without.
     """
 
     objective: Objective = Objective.SPEED
@@ -51,3 +52,4 @@ class PlanOptions:
     preserve_inputs: bool = False
     alignment: int = 4
     max_overhead: float = 1.0
+    slow_blocks: bool = False

@@ -32,23 +32,27 @@ def streamed(
     """With `nodes` in this order, the quickest plan of streams that fits the region when it is placed, or the smallest.
 
     Addresses may need more than the bytes in use at one time; then choices with fewer overlaps and lower limits are
-    tried. Kernels that write over their operand copy every pixel: where the budget allows, none of them does.
+    tried. Kernels that write over their operand copy every pixel: where the budget allows, none of them does. Where
+    blocks are slow, streams without any come first.
     """
     groups = groups_of(graph, needs, options.max_overhead > 1)
 
-    def search(overwrite: bool) -> _Search:
+    def search(overwrite: bool, with_groups: bool = True) -> _Search:
+        chosen = groups if with_groups else []
         model = StreamModel(
-            graph, nodes, needs, options.alignment, options.preserve_inputs, groups=groups, overwrite=overwrite
+            graph, nodes, needs, options.alignment, options.preserve_inputs, groups=chosen, overwrite=overwrite
         )
         return _Search(Chooser(model), needs, options, region)
 
     limit = region.size_bytes
     if options.objective is Objective.SPEED and limit is not None:
-        apart = search(overwrite=False)
-        if apart.tightest().size_bytes <= limit:
-            made = apart.best()
-            if _size(made) <= limit:
-                return made
+        ways = [(False, False), (True, False)] if groups and options.slow_blocks else []
+        for way in (*ways, (False, True)):
+            quick = search(*way)
+            if quick.tightest().size_bytes <= limit:
+                made = quick.best()
+                if _size(made) <= limit:
+                    return made
     return search(overwrite=True).best()
 
 

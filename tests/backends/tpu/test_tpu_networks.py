@@ -18,6 +18,7 @@ from trivet.errors import CompileError
 QUANTIZED = [network for network in networks("tflite") if network.is_quantized]
 
 REFUSED = {
+    "tflite-micro__audio_preprocessor_int8": "rfft",
     "tflite-micro__dtln_noise_suppression": "quantized_lstm",
     "tflite-micro__keyword_scrambled": "svdf",
     "tflite-micro__keyword_scrambled_8bit": "svdf",
