@@ -153,7 +153,7 @@ def _load(entry: metadata.EntryPoint) -> Loaded:
     extension = Extension()
     try:
         entry.load()(extension)
-    except Exception as error:
+    except Exception as error:  # another package's code, which may raise anything: the user is told which package
         raise ExtensionFault(
             f"extension '{entry.name}' ({entry.value}) cannot be loaded: {type(error).__name__}: {error}",
             hint="update the package that brings it, or uninstall it",

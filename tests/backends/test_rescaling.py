@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trivet.backends.plan.kernels.conv import Requantized
+from trivet.backends.plan.kernels.requant import grouped_channels
 from trivet.backends.plan.kernels.rescaling import (
     EXACT,
     FOLDED_8,
@@ -17,7 +18,6 @@ from trivet.backends.plan.kernels.rescaling import (
     Sums,
     constant_channels,
     find_rescaling,
-    grouped_channels,
     stored_function,
     thresholds,
 )

@@ -180,7 +180,7 @@ def _guarded(arguments: Sequence[str]) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
-    except Exception as error:
+    except Exception as error:  # the outermost place: no traceback reaches a user, _report says whose fault it is
         return _report(error)
 
 

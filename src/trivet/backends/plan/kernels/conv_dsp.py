@@ -18,13 +18,12 @@ from trivet.backends.plan.kernels.conv import (
     is_s8,
     weight_zero,
 )
-from trivet.backends.plan.kernels.requant import fixed_scratch, no_scratch
+from trivet.backends.plan.kernels.requant import fixed_scratch, grouped_channels, no_scratch
 from trivet.backends.plan.kernels.rescaling import (
     Rescaling,
     Sums,
     constant_channels,
     find_rescaling,
-    grouped_channels,
 )
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U32, Field, FieldValue, Record

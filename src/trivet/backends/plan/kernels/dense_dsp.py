@@ -9,8 +9,7 @@ import numpy as np
 from trivet.backends.ckernels import Blob, Call, CKernel
 from trivet.backends.plan.kernels.conv import Requantized, constant_weights, is_s8
 from trivet.backends.plan.kernels.conv_dsp import STACK_BYTES, rescaled_weights
-from trivet.backends.plan.kernels.requant import fixed_scratch, no_scratch
-from trivet.backends.plan.kernels.rescaling import grouped_channels
+from trivet.backends.plan.kernels.requant import fixed_scratch, grouped_channels, no_scratch
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U32, Field, FieldValue, Record
 from trivet.backends.table import NoKernel

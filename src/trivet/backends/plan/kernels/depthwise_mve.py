@@ -12,10 +12,9 @@ from trivet.backends.plan.kernels.mve import (
     RESCALE_FIELDS,
     VECTOR,
     channel_numbers,
-    grouped_channels,
     rescale_params,
 )
-from trivet.backends.plan.kernels.requant import fixed_scratch, no_scratch
+from trivet.backends.plan.kernels.requant import fixed_scratch, grouped_channels, no_scratch
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U32, Field, FieldValue, Record
 from trivet.backends.table import NoKernel

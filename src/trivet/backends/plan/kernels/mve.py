@@ -6,11 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from trivet.backends.plan.kernels.conv import Requantized, weight_zero
-from trivet.backends.plan.kernels.requant import ROUND_Q31, folded_bias
+from trivet.backends.plan.kernels.requant import ROUND_Q31, folded_bias, grouped_channels
 from trivet.backends.records import BLOB, I32, U32, Field, FieldValue
 from trivet.backends.table import NoKernel
 from trivet.core.dtype import I8
-from trivet.core.quant import quantize_multipliers
 from trivet.ir.graph import Node
 from trivet.ops.products import clamp_limits
 
@@ -45,24 +44,17 @@ def channel_numbers(node: Node, weights: npt.NDArray[np.generic], requantized: R
     """
     if weight_zero(node) != 0:
         raise NoKernel("its weights have a zero point")
-    if requantized.params()["rounding"] != ROUND_Q31:
+    params = requantized.params()
+    if params["rounding"] != ROUND_Q31:
         raise NoKernel("its contract rescales in float64")
     quant = node.inputs[0].type.quant
-    assert quant is not None
-    mantissas, shifts = quantize_multipliers(requantized.scales)
-    mantissas, shifts = mantissas.astype(np.int64), np.where(mantissas == 0, -1, shifts)
-    if (shifts >= 0).any() or (shifts < -31).any():
-        raise NoKernel("a scale of its results is 1/2 or more, or next to nothing")
+    mantissas, shifts = params["multipliers"], params["shifts"]
+    assert quant is not None and isinstance(mantissas, np.ndarray) and isinstance(shifts, np.ndarray)
+    if params["shift_range"] != 0:
+        raise NoKernel("a scale of its results is 1/2 or more")
     bias = node.inputs[2].data if len(node.inputs) > 2 else None
     folded = folded_bias(bias, weights.astype(np.int64), quant.zero_point, 0)
-    return np.stack([folded.astype(np.int64), mantissas, shifts.astype(np.int64)]).astype(np.int32)
-
-
-def grouped_channels(count: int, group: int) -> npt.NDArray[np.int64]:
-    """Channels in whole groups; where they do not go up, the last group is the last channels, some of them again."""
-    whole = count - count % group
-    again = np.arange(count - group, count) if count % group else np.arange(0)
-    return np.concatenate([np.arange(whole), again])
+    return np.stack([folded, mantissas, shifts]).astype(np.int32)
 
 
 def pack_numbers(numbers: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

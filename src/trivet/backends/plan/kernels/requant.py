@@ -72,6 +72,13 @@ def folded_bias(
     return wrapped
 
 
+def grouped_channels(count: int, group: int) -> npt.NDArray[np.int64]:
+    """Channels in whole groups; where they do not go up, the last group is the last channels, some of them again."""
+    whole = count - count % group
+    again = np.arange(count - group, count) if count % group else np.arange(0)
+    return np.concatenate([np.arange(whole), again])
+
+
 def pack_weights(weights: npt.NDArray[np.int64], groups: int, fill: int) -> npt.NDArray[np.int8]:
     """[O, K] -> for each group [ceil(O/groups / 16)][ceil(K/4)][lanes][4], as core_s8.h describes it.
 

@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from trivet.backends.plan.kernels.requant import grouped_channels
 from trivet.core.bounds import Bounds
 from trivet.core.dtype import I8
 from trivet.core.numerics import Numerics
@@ -102,13 +103,6 @@ class Rescaling:
         """i32 [groups][numbers][group]."""
         columns = np.stack([self.bias, *self.numbers])[:, grouped_channels(len(self.bias), group)]
         return np.ascontiguousarray(columns.reshape(len(columns), -1, group).transpose(1, 0, 2)).astype("<i4")
-
-
-def grouped_channels(count: int, group: int) -> Ints:
-    """Channels in whole groups; where they do not go up, the last group is the last channels, some of them again."""
-    whole = count - count % group
-    again = np.arange(count - group, count) if count % group else np.arange(0)
-    return np.concatenate([np.arange(whole), again])
 
 
 def find_rescaling(sums: Sums, layer: Requantization, is_constant_in_sums: bool = False) -> Rescaling | None:
