@@ -10,13 +10,12 @@ from pathlib import Path
 
 from trivet.artifact import model_port
 from trivet.backends.module.amalgamate import INTERFACE, RUNTIME
-from trivet.backends.module.host import read_port, unpack
+from trivet.backends.module.host import damaged, read_port, unpack
 from trivet.backends.module.plan_style import runtime_library
 from trivet.backends.plan.cheaders import kernel_row
 from trivet.backends.plan.kernels.table import all_kernels
 from trivet.backends.plan.reader import PlanInfo, read
 from trivet.core.record import dataclass
-from trivet.errors import InvalidModel
 from trivet.ir.graph import Port
 
 DATA = Path(__file__).parent / "data"
@@ -188,11 +187,7 @@ def module_network(path: Path) -> Network:
         try:
             return _module(folder)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise InvalidModel(
-                "is no C module of Trivet's: plan.json is absent or damaged",
-                where=path,
-                hint="make one with `trivet compile MODEL -o DIR`",
-            ) from None
+            raise damaged(path) from None
 
 
 def _module(folder: Path) -> Network:

@@ -75,11 +75,7 @@ class HostModule:
             self._by_rows = [[bool(port["by_rows"]) for port in record[kind]] for kind in ("inputs", "outputs")]
             shim = _shim(record)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            raise InvalidModel(
-                "is no C module of Trivet's: plan.json is absent or damaged",
-                where=path,
-                hint="make one with `trivet compile MODEL -o DIR`",
-            ) from None
+            raise damaged(path) from None
         (folder / "module_shim.c").write_text(shim, encoding="utf-8")
         self._library = ctypes.CDLL(str(_build(folder, path)))
         for name in ("module_input", "module_output"):
@@ -134,6 +130,15 @@ class HostModule:
         if status != 0:
             text = self._library.module_status_text(status)
             raise CompileError(f"the module says: {text.decode()}")
+
+
+def damaged(path: Path) -> InvalidModel:
+    """What is said of a folder or an archive whose record cannot be read."""
+    return InvalidModel(
+        "is no C module of Trivet's: plan.json is absent or damaged",
+        where=path,
+        hint="make one with `trivet compile MODEL -o DIR`",
+    )
 
 
 def unpack(path: Path, folder: Path) -> None:

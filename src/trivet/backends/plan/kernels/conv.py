@@ -29,7 +29,8 @@ from trivet.core.numerics import Numerics
 from trivet.core.quant import Quant
 from trivet.core.record import dataclass
 from trivet.ir.graph import Node
-from trivet.ops.conv import Conv2D, DepthwiseConv2D
+from trivet.ops.conv import Conv2D, ConvTranspose2D, DepthwiseConv2D
+from trivet.ops.dense_rows import DenseOfRows, DenseToRows
 from trivet.ops.matmul import Dense
 from trivet.ops.products import Reals
 
@@ -127,6 +128,13 @@ def conv_geometry(node: Node, op: Conv2D | DepthwiseConv2D, kernel: tuple[int, i
     )  # fmt: skip
 
 
+def dense_geometry(node: Node) -> Geometry:
+    """A dense layer as a pointwise convolution; what is not of rank 4 is one row of pixels."""
+    x, (outputs, features) = node.inputs[0].type, node.inputs[1].type.shape
+    width = x.shape[2] if x.rank == 4 else math.prod(x.shape[:-1])
+    return Geometry(width, features, width, outputs)
+
+
 def weight_zero(node: Node) -> int:
     """The weights' zero point.
 
@@ -183,6 +191,18 @@ class Requantized:
         return requant_params(self.scales, self.out, self.clamp, self.numerics, self.as_double)
 
 
+_Product = Conv2D | DepthwiseConv2D | ConvTranspose2D | Dense | DenseToRows | DenseOfRows
+
+
+def requantization(node: Node) -> Requantized:
+    """That of a product on integers. LiteRT brings the sums of dense layers to their scale in float64."""
+    op = node.op
+    assert isinstance(op, _Product)
+    is_dense = isinstance(op, Dense | DenseToRows | DenseOfRows)
+    as_double = is_dense and op.numerics in (Numerics.LITERT, Numerics.LITERT_U8)
+    return Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics, as_double)
+
+
 def conv_s8_call(node: Node, geometry: Geometry, weights: np.ndarray, requantized: Requantized) -> Call:
     """The call for weights [O, K], K in the order kernel row, kernel column, channel of the group."""
     zero, x_quant = weight_zero(node), node.inputs[0].type.quant
@@ -227,7 +247,7 @@ def conv2d(node: Node) -> Call | None:
         return conv_f32_call(node, geometry, weights, op.clamp)
     if not is_s8(node):
         raise no_such_types(node)
-    requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics)
+    requantized = requantization(node)
     return conv_s8_call(node, geometry, weights, requantized)
 
 
@@ -245,8 +265,7 @@ def dense_vector(node: Node) -> Call | None:
     if features % STEP != 0 and features > PATCH_BYTES:
         raise NoKernel(f"takes more than {PATCH_BYTES} features only where they are whole words")
     assert x.quant is not None
-    as_double = op.numerics is Numerics.LITERT or op.numerics is Numerics.LITERT_U8
-    requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics, as_double)
+    requantized = requantization(node)
     zero = weight_zero(node)
     bias = node.inputs[2].data if len(node.inputs) > 2 else None
     params = requantized.params() | {
@@ -262,16 +281,12 @@ def dense_vector(node: Node) -> Call | None:
 @KERNELS.kernel(Dense)
 def dense(node: Node) -> Call | None:
     """A pointwise convolution; what is not of rank 4 is one row of pixels."""
-    op, x, w = node.op, node.inputs[0], node.inputs[1]
+    op, geometry = node.op, dense_geometry(node)
     assert isinstance(op, Dense)
     weights = constant_weights(node)
-    outputs, features = w.type.shape
-    width = x.type.shape[2] if x.type.rank == 4 else math.prod(x.type.shape[:-1])
-    geometry = Geometry(width, features, width, outputs)
     if is_f32(node):
         return conv_f32_call(node, geometry, weights, op.clamp)
     if not is_s8(node):
         raise no_such_types(node)
-    as_double = op.numerics is Numerics.LITERT or op.numerics is Numerics.LITERT_U8
-    requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics, as_double)
+    requantized = requantization(node)
     return conv_s8_call(node, geometry, weights, requantized)

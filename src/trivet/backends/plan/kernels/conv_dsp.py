@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -15,7 +14,9 @@ from trivet.backends.plan.kernels.conv import (
     Requantized,
     constant_weights,
     conv_geometry,
+    dense_geometry,
     is_s8,
+    requantization,
     weight_zero,
 )
 from trivet.backends.plan.kernels.requant import fixed_scratch, grouped_channels, no_scratch
@@ -29,7 +30,6 @@ from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U32, Field, FieldValue, Record
 from trivet.backends.table import NoKernel
 from trivet.core.dtype import I8
-from trivet.core.numerics import Numerics
 from trivet.ir.graph import Node
 from trivet.ops.conv import Conv2D
 from trivet.ops.matmul import Dense
@@ -78,22 +78,13 @@ def conv2d_dsp(node: Node) -> Call | None:
     if op.groups != 1 or op.dilation != (1, 1):
         raise NoKernel("takes one group without dilation")
     geometry = conv_geometry(node, op, (w.type.shape[1], w.type.shape[2]), 1)
-    requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics)
-    return _call(node, geometry, requantized)
+    return _call(node, geometry, requantization(node))
 
 
 @KERNELS.kernel(Dense, requires=("dsp",))
 def dense_pixels_dsp(node: Node) -> Call | None:
     """A pointwise convolution; what is not of rank 4 is one row of pixels."""
-    op, x = node.op, node.inputs[0].type
-    assert isinstance(op, Dense)
-    if not is_s8(node):
-        return None
-    outputs, features = node.inputs[1].type.shape
-    width = x.shape[2] if x.rank == 4 else math.prod(x.shape[:-1])
-    as_double = op.numerics is Numerics.LITERT or op.numerics is Numerics.LITERT_U8
-    requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics, as_double)
-    return _call(node, Geometry(width, features, width, outputs), requantized)
+    return _call(node, dense_geometry(node), requantization(node)) if is_s8(node) else None
 
 
 def rescaled_weights(

@@ -13,7 +13,9 @@ from trivet.backends.plan.kernels.conv import (
     Requantized,
     constant_weights,
     conv_geometry,
+    dense_geometry,
     is_s8,
+    requantization,
 )
 from trivet.backends.plan.kernels.mve import (
     LANES,
@@ -30,7 +32,6 @@ from trivet.backends.plan.kernels.requant import fixed_scratch, grouped_channels
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U32, Field, FieldValue, Record
 from trivet.backends.table import NoKernel
-from trivet.core.numerics import Numerics
 from trivet.ir.graph import Node
 from trivet.ops.conv import Conv2D
 from trivet.ops.matmul import Dense
@@ -81,23 +82,18 @@ def conv2d_mve(node: Node) -> Call | None:
     if op.groups != 1 or op.dilation != (1, 1):
         raise NoKernel("takes one group without dilation")
     geometry = conv_geometry(node, op, (w.type.shape[1], w.type.shape[2]), 1)
-    return _conv(node, geometry, Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics))
+    return _conv(node, geometry, requantization(node))
 
 
 @KERNELS.kernel(Dense, requires=("mve",))
 def dense_mve(node: Node) -> Call | None:
     """One pixel has a kernel of its own; several are a pointwise convolution."""
-    op, x = node.op, node.inputs[0].type
-    assert isinstance(op, Dense)
+    x = node.inputs[0].type
     if not is_s8(node):
         return None
-    outputs, features = node.inputs[1].type.shape
-    as_double = op.numerics is Numerics.LITERT or op.numerics is Numerics.LITERT_U8
-    requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics, as_double)
     if x.rank != 4 and math.prod(x.shape[:-1]) == 1:
-        return _pixel(node, requantized)
-    width = x.shape[2] if x.rank == 4 else math.prod(x.shape[:-1])
-    return _conv(node, Geometry(width, features, width, outputs), requantized)
+        return _pixel(node, requantization(node))
+    return _conv(node, dense_geometry(node), requantization(node))
 
 
 def _conv(node: Node, geometry: Geometry, requantized: Requantized) -> Call:

@@ -10,11 +10,11 @@ from trivet.backends.plan.kernels.conv import (
     GEOMETRY,
     PATCH_BYTES,
     Geometry,
-    Requantized,
     constant_weights,
     is_f32,
     is_s8,
     no_such_types,
+    requantization,
     weight_zero,
 )
 from trivet.backends.plan.kernels.requant import (
@@ -108,7 +108,7 @@ def _call_s8(node: Node, op: ConvTranspose2D, geometry: Geometry, weights: npt.N
     ]
     tail = -wide.shape[3] % STEP
     padded = np.pad(wide, ((0, 0), (0, 0), (0, 0), (0, tail)), constant_values=zero).reshape(len(wide), -1)
-    params = geometry.params() | Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics).params()
+    params = geometry.params() | requantization(node).params()
     params |= {
         "weights": pack_weights(padded, geometry.groups, zero),
         "bias": np.concatenate(biases),

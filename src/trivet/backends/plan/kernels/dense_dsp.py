@@ -7,14 +7,13 @@ import math
 import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
-from trivet.backends.plan.kernels.conv import Requantized, constant_weights, is_s8
+from trivet.backends.plan.kernels.conv import constant_weights, is_s8, requantization
 from trivet.backends.plan.kernels.conv_dsp import STACK_BYTES, rescaled_weights
 from trivet.backends.plan.kernels.requant import fixed_scratch, grouped_channels, no_scratch
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U32, Field, FieldValue, Record
 from trivet.backends.table import NoKernel
 from trivet.core.dtype import I8
-from trivet.core.numerics import Numerics
 from trivet.ir.graph import Node
 from trivet.ops.matmul import Dense
 from trivet.ops.products import clamp_limits
@@ -53,8 +52,7 @@ def dense_dsp(node: Node) -> Call | None:
         raise NoKernel("takes one row")
     if outputs < GROUP:
         raise NoKernel(f"makes {GROUP} results or more")
-    as_double = op.numerics is Numerics.LITERT or op.numerics is Numerics.LITERT_U8
-    requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics, as_double)
+    requantized = requantization(node)
     rescaling, weights = rescaled_weights(node, constant_weights(node), requantized)
     limits, packed = clamp_limits(I8, op.clamp), pack_groups(weights)
     params: dict[str, FieldValue | Blob | None] = {

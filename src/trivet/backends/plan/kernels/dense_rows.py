@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from trivet.backends.ckernels import Call, CKernel
-from trivet.backends.plan.kernels.conv import constant_weights, is_s8, no_such_types, weight_zero
-from trivet.backends.plan.kernels.requant import REQUANT_BLOBS, REQUANT_FIELDS, folded_bias, no_scratch, requant_params
+from trivet.backends.plan.kernels.conv import constant_weights, is_s8, no_such_types, requantization, weight_zero
+from trivet.backends.plan.kernels.requant import REQUANT_BLOBS, REQUANT_FIELDS, folded_bias, no_scratch
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U32, Field, Record
 from trivet.backends.table import NoKernel
-from trivet.core.numerics import Numerics
 from trivet.ir.graph import Node
 from trivet.ops.dense_rows import DenseOfRows, DenseToRows
 
@@ -46,8 +45,7 @@ def dense_rows(node: Node) -> Call | None:
     assert x.quant is not None and op.out is not None and op.numerics is not None
     outputs, inputs = w.type.shape
     bias = node.inputs[2].data if len(node.inputs) > 2 else None
-    as_double = op.numerics is Numerics.LITERT or op.numerics is Numerics.LITERT_U8
-    params = requant_params(op.scales(node.input_types), op.out, op.clamp, op.numerics, as_double)
+    params = requantization(node).params()
     params |= {
         "weights": weights,
         "bias": folded_bias(bias, weights.astype(np.int64), x.quant.zero_point, zero),

@@ -17,6 +17,7 @@ from trivet.backends.plan.kernels.conv import (
     is_f32,
     is_s8,
     no_such_types,
+    requantization,
     weight_zero,
 )
 from trivet.backends.plan.kernels.requant import (
@@ -83,7 +84,7 @@ def depthwise_conv2d(node: Node) -> Call | None:
         return conv_f32_call(node, geometry, filters.T, op.clamp)
     if not is_s8(node):
         raise no_such_types(node)
-    requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics)
+    requantized = requantization(node)
     if own_kernel:
         return _depthwise_s8(node, geometry, filters, requantized)
     return conv_s8_call(node, geometry, filters.T, requantized)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from trivet.backends.ckernels import Call, CKernel
-from trivet.backends.plan.kernels.conv import WINDOW, Requantized, constant_weights, conv_geometry, is_s8
+from trivet.backends.plan.kernels.conv import (
+    WINDOW,
+    constant_weights,
+    conv_geometry,
+    is_s8,
+    requantization,
+)
 from trivet.backends.plan.kernels.conv_dsp import rescaled_weights
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U32, Field, Record
@@ -51,7 +57,7 @@ def depthwise_conv2d_dsp(node: Node) -> Call | None:
     if w.shape[2] != x.shape[3] or x.shape[3] % GROUP:
         raise NoKernel(f"takes one filter for each of a multiple of {GROUP} channels")
     weights = constant_weights(node).reshape(9, -1).T
-    requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics)
+    requantized = requantization(node)
     rescaling, weights = rescaled_weights(node, weights, requantized, is_constant_in_sums=True)
     limits = clamp_limits(I8, op.clamp)
     assert x.quant is not None

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
-from trivet.backends.plan.kernels.conv import WINDOW, Requantized, constant_weights, conv_geometry, is_s8
+from trivet.backends.plan.kernels.conv import (
+    WINDOW,
+    constant_weights,
+    conv_geometry,
+    is_s8,
+    requantization,
+)
 from trivet.backends.plan.kernels.mve import (
     LANES,
     NUMBERS,
@@ -58,7 +64,7 @@ def depthwise_conv2d_mve(node: Node) -> Call | None:
     filters = constant_weights(node).reshape(-1, channels)
     if (filters == -128).any():
         raise NoKernel("a weight of -128: sums of two products may leave int16")
-    requantized = Requantized(op.scales(node.input_types), op.out, op.clamp, op.numerics)
+    requantized = requantization(node)
     which = np.tile(np.arange(channels), 2) if pairs else grouped_channels(channels, VECTOR)
     quant = node.inputs[0].type.quant
     assert quant is not None

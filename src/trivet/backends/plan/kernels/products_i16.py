@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from typing import TypeAlias
 
 import numpy as np
 
 from trivet.backends.ckernels import Blob, Call, CKernel
-from trivet.backends.plan.kernels.conv import GEOMETRY, WINDOW, Geometry, constant_weights, conv_geometry, weight_zero
+from trivet.backends.plan.kernels.conv import (
+    GEOMETRY,
+    WINDOW,
+    Geometry,
+    constant_weights,
+    conv_geometry,
+    dense_geometry,
+    weight_zero,
+)
 from trivet.backends.plan.kernels.limits import SHIFTS, SHIFTS_64
 from trivet.backends.plan.kernels.table import KERNELS
 from trivet.backends.records import BLOB, I32, U32, Field, FieldValue, Record
@@ -107,13 +114,11 @@ def conv_transpose_i16(node: Node) -> Call | None:
 @KERNELS.kernel(Dense)
 def dense_i16(node: Node) -> Call | None:
     """A pointwise convolution; what is not of rank 4 is one row of pixels."""
-    op, x, w = node.op, node.inputs[0], node.inputs[1]
+    op, w = node.op, node.inputs[1]
     assert isinstance(op, Dense)
     if w.data is None:
         return None
-    outputs, features = w.type.shape
-    width = x.type.shape[2] if x.type.rank == 4 else math.prod(x.type.shape[:-1])
-    return _call(CONV_I16, node, Geometry(width, features, width, outputs), w.data, op)
+    return _call(CONV_I16, node, dense_geometry(node), w.data, op)
 
 
 _Product = Conv2D | DepthwiseConv2D | ConvTranspose2D | Dense
