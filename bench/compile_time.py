@@ -8,7 +8,7 @@ that whatever else the machine does falls on both. A first run of each is not co
 disk, as an installation does. Prints the least and the median wall time, the least processor time, and their ratios.
 On a machine that does other work the least is the figure to trust.
 
-Where the time of `trivet compile` goes, in instructions (`valgrind --tool=cachegrind`, the vww of MLPerf Tiny: 634
+Where the time of `trivet compile` goes, in instructions (`valgrind --tool=cachegrind`, the vww of MLPerf Tiny: 643
 million, TiGrIS takes 1,340): Python and numpy 38 %, Trivet's modules 29 % (about 150, each some 0.2 ms), reading the
 model 8 %, passes 14 %, planning 5 %, writing 3 %. The command has numpy put off its docstrings, its types for type
 checkers and modules without use (`cli/start.py`: 130 million); OpenBLAS, which starts threads when numpy is imported,
